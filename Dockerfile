@@ -1,4 +1,4 @@
-# One target for each kind of process, each with no more than it needs:
+# One target per kind of process, each with only the files that it needs:
 #   docker build --target api -t darkroom-api:0.1.0 .
 # Targets: api, batch-former, janitor, webhook-sender, worker, worker-cuda. docker-compose.yml builds and runs them.
 ARG NODE_IMAGE=node:24-trixie-slim
@@ -6,10 +6,10 @@ ARG CUDA_IMAGE=nvidia/cuda:12.9.1-cudnn-runtime-ubuntu24.04
 
 FROM ${NODE_IMAGE} AS node
 WORKDIR /app
-# A process that is number 1 has to reap those it adopts and gets no default signal handlers: tini's work.
+# PID 1 must reap orphaned processes and has no default signal handlers: tini handles both.
 RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 
-# Only what npm reads, so that packages are installed again when these change and not with every line of source.
+# Only the files that npm reads, so that a change of source code does not reinstall the packages.
 FROM node AS manifests
 COPY . .
 RUN find . -type f ! -name package.json ! -name package-lock.json ! -name .npmrc -delete && find . -type d -empty -delete
@@ -20,7 +20,7 @@ RUN --mount=type=cache,target=/root/.npm npm ci
 COPY . .
 RUN npm run build
 
-# What one app runs on: its packages, the built libs it is linked to, and itself. $1 is the app.
+# The runtime files of one app: its packages, the built libs it is linked to, and itself. $1 is the app.
 FROM build AS pack
 COPY --from=manifests /app /packed
 
@@ -35,13 +35,13 @@ RUN --mount=type=cache,target=/root/.npm deploy/docker/pack.sh webhook-sender
 FROM pack AS packed-worker
 RUN --mount=type=cache,target=/root/.npm deploy/docker/pack.sh worker
 
-# The libraries for CUDA are too big for npm: onnxruntime-node's own install step fetches them from NuGet.
-# `--build-arg ONNXRUNTIME_NODE_INSTALL=skip` leaves them out, to try the rest of the image where NuGet is out of reach.
+# The CUDA libraries are too big for npm: onnxruntime-node's install script downloads them from NuGet.
+# `--build-arg ONNXRUNTIME_NODE_INSTALL=skip` omits them, to test the rest of the image without access to NuGet.
 FROM packed-worker AS packed-worker-cuda
 ARG ONNXRUNTIME_NODE_INSTALL=cuda12
 RUN cd /packed && node node_modules/onnxruntime-node/script/install.js
 
-# The files belong to root and are only read; the process is nobody in particular.
+# The files belong to root and are read-only for the process, which runs as an unprivileged user.
 FROM node AS runtime
 ENV NODE_ENV=production METRICS_PORT=9090 METRICS_HOST=0.0.0.0
 USER 1000:1000

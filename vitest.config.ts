@@ -1,29 +1,33 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-// Tests run against the sources: `darkroom-source` is the condition that every libs/*/package.json maps to
-// src/index.ts. Packages of others have one that is just called source, and ship no sources that would run.
+// Tests run against the sources: every libs/*/package.json maps the condition `darkroom-source` to src/index.ts. The
+// name is not `source`, because other packages use that one for sources that do not run. The client's package.json is
+// published unchanged, so it has no such condition: an alias has the same effect.
 const shared = {
   ssr: { resolve: { conditions: ['darkroom-source'], externalConditions: ['darkroom-source'] } },
-  resolve: { conditions: ['darkroom-source'] },
+  resolve: {
+    conditions: ['darkroom-source'],
+    alias: { '@darkroom/client': `${import.meta.dirname}/libs/client/src/index.ts` },
+  },
 };
 const redis = 'libs/testing/src/redis-global-setup.ts';
 const environment = {
   globalSetup: [redis],
-  // A file's own modules are loaded once for all files of a process: that is a quarter of the time of the unit tests.
+  // Modules are loaded once for all files of a process, which saves a quarter of the unit tests' time.
   isolate: false,
-  // On two cores Vitest would take one.
+  // On two cores, Vitest would use one worker.
   maxWorkers: Math.max(2, availableParallelism() - 1),
   testTimeout: 60_000,
   hookTimeout: 60_000,
-  // A second, which it is without this, is not long for a machine with other things to do.
+  // The default of a second is too short for a machine with other load.
   expect: { poll: { timeout: 10_000 } },
 };
-// One file after the other, beside no other project: a picture that waits for a core is what makes such tests shake.
+// One file at a time, beside no other project: such tests are flaky if images wait for a core.
 const alone = {
   ...environment,
   maxWorkers: 1,
-  // They import packages that have a condition `source` too, whose TypeScript Node does not read.
+  // These packages also have a condition `source`, whose TypeScript Node cannot load.
   server: { deps: { inline: [/node_modules\/(?:ai|@ai-sdk)\//] } },
 };
 
@@ -47,7 +51,7 @@ export default defineConfig({
           globalSetup: [redis, 'test/e2e/shared-system-global-setup.ts'],
         },
       },
-      // Systems, servers and settings of their own, faults and load: `npm run test:all`. They mostly wait, so two at once.
+      // With their own systems, servers and settings, with faults and load: `npm run test:all`.
       {
         ...shared,
         test: {
@@ -57,7 +61,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
-      // Needs Docker: `npm run test:compose`.
+      // Requires Docker: `npm run test:compose`.
       {
         ...shared,
         test: {
@@ -68,7 +72,7 @@ export default defineConfig({
           testTimeout: 300_000,
         },
       },
-      // The manifests: with kustomize and the published schemas, which are installed if go and pip are there.
+      // Kubernetes manifests, with kustomize and the published schemas, installed if go and pip are available.
       {
         ...shared,
         test: {
@@ -78,7 +82,7 @@ export default defineConfig({
           globalSetup: [redis, 'test/k8s/tools-global-setup.ts'],
         },
       },
-      // Prints numbers and asserts none: `npm run bench`.
+      // Prints figures, and asserts none: `npm run bench`.
       {
         ...shared,
         test: {

@@ -1,6 +1,6 @@
 /**
- * What the system takes of a CPU for a picture beside its engine: of each process, for pictures of 20 steps, one at a time and
- * 16 in flight, followed as events or waited for in one answer (`Prefer: wait`). CPU time hardly depends on what else the machine does.
+ * CPU time per image outside the engine, by process: for images of 20 steps, one at a time and 16 in flight, with an
+ * event stream or one waiting request (`Prefer: wait`). CPU time depends little on other load of the machine.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { it } from 'vitest';
@@ -11,7 +11,7 @@ import { publish } from './publish.ts';
 import { cpuOf as cpuOfRedis } from './redis-cpu.ts';
 import { tableOf } from './table.ts';
 
-const pictures = 64;
+const images = 64;
 const restMs = 10_000;
 const scriptsName = 'scripts that Redis ran';
 const writesName = 'writes of all processes to each other';
@@ -30,7 +30,7 @@ type Client = (url: string, seed: number) => Promise<void>;
 const clients: Readonly<Record<string, Client>> = {
   async events(url, seed) {
     const outcome = await ended(url, await submit(url, { ...body, seed }));
-    if (outcome !== 'succeeded') throw new Error(`a picture ${outcome}`);
+    if (outcome !== 'succeeded') throw new Error(`an image ${outcome}`);
   },
   async wait(url, seed) {
     const headers = { 'content-type': 'application/json', prefer: 'wait' };
@@ -40,9 +40,9 @@ const clients: Readonly<Record<string, Client>> = {
       body: JSON.stringify({ ...body, seed }),
     });
     const answer = (await response.json()) as { status: string; request_id: string };
-    // On a machine that is busy the longest wait may be over before.
+    // On a busy machine the server's maximum wait may expire first.
     const { status } = response.status === 202 ? await awaited(url, answer.request_id) : answer;
-    if (status !== 'succeeded') throw new Error(`a picture ${status}`);
+    if (status !== 'succeeded') throw new Error(`an image ${status}`);
   },
 };
 
@@ -51,7 +51,7 @@ async function awaited(url: string, id: string): Promise<{ status: string }> {
   return response.status === 202 ? awaited(url, id) : ((await response.json()) as { status: string });
 }
 
-/** Seconds of a CPU so far, of each process that does something for a picture. */
+/** Returns the CPU seconds so far of each process involved in an image. */
 function cpuOf(system: System): Record<string, number> {
   const pidOf = (name: PartName): number => system.part(name).process.pid!;
   const worker = pidOf('worker');
@@ -66,12 +66,12 @@ function cpuOf(system: System): Record<string, number> {
   };
 }
 
-/** Scripts that Redis has run so far. */
+/** Returns the number of scripts that Redis has run so far. */
 async function scriptsOf({ store }: System): Promise<number> {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await store.redis.info('commandstats'))?.[1] ?? 0);
 }
 
-/** Messages so far, from all processes to others. */
+/** Returns the number of write calls so far, over all processes. */
 function writesOfAll(system: System): number {
   const pids = ['api', 'batch-former', 'janitor', 'worker'].map((name) => system.part(name as PartName).process.pid!);
   return [...pids, ...childrenOf(system.part('worker').process.pid!), redisPid()].reduce(
@@ -80,7 +80,7 @@ function writesOfAll(system: System): number {
   );
 }
 
-/** What a message to Redis and its answer take of a CPU at both ends, ms: two messages. */
+/** Returns the CPU ms at both ends of a message to Redis and its reply. */
 async function measurePing({ store }: System, pauseMs: number): Promise<number> {
   const spend = async (ask: () => Promise<unknown>): Promise<number> => {
     const before = { own: process.cpuUsage(), redis: await cpuOfRedis(store) };
@@ -94,7 +94,7 @@ async function measurePing({ store }: System, pauseMs: number): Promise<number> 
   return (await spend(() => store.redis.ping())) - (await spend(() => Promise.resolve()));
 }
 
-/** What each takes in a second in which nothing happens, ms. */
+/** Returns the CPU ms per second of each process while the system is idle. */
 async function measureRest(system: System): Promise<Record<string, number>> {
   const before = cpuOf(system);
   await delay(restMs);
@@ -114,21 +114,21 @@ async function measure(system: System, { client, inFlight, rest }: Round): Promi
   const before = { cpu: cpuOf(system), scripts: await scriptsOf(system), writes: writesOfAll(system) };
   let next = 0;
   const run = async (): Promise<void> => {
-    while (next < pictures) await client(system.url, next++);
+    while (next < images) await client(system.url, next++);
   };
   await Promise.all(Array.from({ length: inFlight }, run));
   const cpu = Object.entries(cpuOf(system)).map(([name, seconds]) => {
-    return [name, ((seconds - before.cpu[name]!) * 1000) / pictures] as const;
+    return [name, ((seconds - before.cpu[name]!) * 1000) / images] as const;
   });
   const outside = sumOutside(cpu);
-  const atRest = (sumOutside(Object.entries(rest)) * (performance.now() - beginMs)) / 1000 / pictures;
-  const scripts = ((await scriptsOf(system)) - before.scripts) / pictures;
+  const atRest = (sumOutside(Object.entries(rest)) * (performance.now() - beginMs)) / 1000 / images;
+  const scripts = ((await scriptsOf(system)) - before.scripts) / images;
   return {
     [sumNames[0]]: outside,
     [sumNames[1]]: atRest,
     ...Object.fromEntries(cpu),
     [scriptsName]: scripts,
-    [writesName]: (writesOfAll(system) - before.writes) / pictures,
+    [writesName]: (writesOfAll(system) - before.writes) / images,
   };
 }
 
@@ -136,7 +136,7 @@ function sumOutside(cpu: readonly (readonly [name: string, ms: number])[]): numb
   return cpu.reduce((sum, [name, ms]) => (name === 'engine' ? sum : sum + ms), 0);
 }
 
-it('milliseconds of a CPU for a picture', async () => {
+it('CPU milliseconds per image', async () => {
   const system = await startSystem();
   try {
     for (const client of Object.values(clients)) await measure(system, { client, inFlight: 16, rest: {} });
@@ -149,17 +149,17 @@ it('milliseconds of a CPU for a picture', async () => {
         found[`${inFlight} in flight, ${name}`] = await measure(system, { client, inFlight, rest });
     publish({
       name: 'added-latency-cpu',
-      title: 'What a picture takes of a CPU beside its engine',
+      title: 'What an image takes of a CPU beside its engine',
       notes: [
-        `${pictures} pictures of 20 steps and 128 × 128 for each figure, guidance 3, followed as events or waited for in one answer (Prefer: wait); by /proc/<pid>/stat.`,
-        'The aim is 10 ms for a picture alone, and 6 ms under load.',
-        'What the processes take at rest in the time of a picture is in it, and said beside it.',
-        'The limit: each message wakes a process whose caches others have used since, and that makes it cost several times what it costs one after the other. So the number of messages decides. Fewer of them would mean fewer processes: no former of its own, no engine apart from its worker.',
+        `${images} images of 20 steps and 128 × 128 for each figure, guidance 3, followed as events or waited for in one answer (Prefer: wait); by /proc/<pid>/stat.`,
+        'The aim is 10 ms for an image alone, and 6 ms under load.',
+        'The figures include what the processes use while idle; a separate row shows it.',
+        'The limit: each message wakes a process whose caches were evicted by others, so it costs several times what back-to-back messages cost. The number of messages decides. Fewer messages would need fewer processes: no separate batch-former, no engine process.',
       ],
       tables: [
-        tableOf('ms of a CPU for a picture, without the engine (less is better)', found, sumNames),
+        tableOf('ms of a CPU for an image, without the engine (less is better)', found, sumNames),
         tableOf(
-          'Of each process, ms of a CPU for a picture (less is better)',
+          'Of each process, ms of a CPU for an image (less is better)',
           found,
           Object.keys(rest).filter((name) => name !== 'engine'),
         ),

@@ -1,13 +1,13 @@
 /**
- * What a finished picture of 1.5 MB costs Redis: the memory it takes, and the bytes that go in and out for it while a worker stores it and
- * a client fetches it once. Kept in Redis, in a directory, and in a bucket of a real S3 server.
+ * Cost of a finished image of 1.5 MB in Redis: memory, and network bytes while a worker stores it and a client fetches
+ * it once. The image is stored in Redis, in a directory, or in a bucket of a real S3 server.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BytesAddress } from '@darkroom/core';
-import { connectStore, keepBytes, newRequestId, readOutput, splitOutput, type StoreConnection } from '@darkroom/store';
+import { connectStore, storeBytes, newRequestId, readOutput, splitOutput, type StoreConnection } from '@darkroom/store';
 import {
   installS3Server,
   removeKeys,
@@ -15,15 +15,15 @@ import {
   seedRunning,
   startPrivateRedis,
   startS3Server,
-  write,
+  writeNow,
 } from '@darkroom/testing';
 import { it } from 'vitest';
 import { publish } from './publish.ts';
-import { median, middle } from './report.ts';
+import { median, medianWithRange } from './report.ts';
 import { type Cell, tableOf } from './table.ts';
 
 const data = randomBytes(1_500_000);
-const pictures = 20;
+const images = 20;
 
 async function traffic({ redis }: StoreConnection): Promise<{ in: number; out: number }> {
   const stats = await redis.info('stats');
@@ -31,22 +31,23 @@ async function traffic({ redis }: StoreConnection): Promise<{ in: number; out: n
   return { in: of('total_net_input_bytes'), out: of('total_net_output_bytes') };
 }
 
-/** Stores a picture as a worker does and fetches it as the API does; ms. */
+/** Stores an image like a worker and fetches it like the API; times in ms. */
 async function storeOne(store: StoreConnection): Promise<{ putMs: number; getMs: number; bytes: number }> {
   const id = await newRequestId(store, { model: 'tiny', owner: '', nowMs: Date.now() });
   const { worker, delivery } = await seedRunning(store, { id, worker: { workerId: id } });
   const begin = performance.now();
-  const held = await keepBytes(store, delivery, { folder: 'outputs', name: '0', data });
-  const output = { index: 0, contentType: 'image/png', data, held, facts: {}, chunkBytes: 131_072 };
+  const held = await storeBytes(store, delivery, { folder: 'outputs', name: '0', data });
+  const output = { index: 0, contentType: 'image/png', data, held, facts: {}, chunkBytes: 131_070 };
   const end = { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } } as const;
-  await write(store, worker, ...splitOutput(delivery, output), end);
+  await writeNow(store, worker, ...splitOutput(delivery, output), end);
   const stored = performance.now();
-  if (!(await readOutput(store, id, 0))?.data.equals(data)) throw new Error('it came back otherwise');
+  if (!(await readOutput(store, id, 0))?.data.equals(data))
+    throw new Error('the fetched bytes differ from the stored ones');
   const bytes = await store.redis.memory('USAGE', store.keysOf('tiny').output(id, 0), 'SAMPLES', 0);
   return { putMs: stored - begin, getMs: performance.now() - stored, bytes: bytes ?? 0 };
 }
 
-it('bytes of Redis for each picture', { timeout: 300_000 }, async () => {
+it('Redis memory and traffic per image', { timeout: 300_000 }, async () => {
   await installS3Server();
   Object.assign(process.env, s3Environment);
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-bench-bytes-'));
@@ -63,14 +64,14 @@ it('bytes of Redis for each picture', { timeout: 300_000 }, async () => {
       await storeOne(store);
       const before = await traffic(store);
       const runs = [];
-      for (let run = 0; run < pictures; run++) runs.push(await storeOne(store));
+      for (let run = 0; run < images; run++) runs.push(await storeOne(store));
       const after = await traffic(store);
       found[name] = {
         'memory of Redis': median(runs.map((run) => run.bytes)),
-        'into Redis': Math.round((after.in - before.in) / pictures),
-        'out of Redis': Math.round((after.out - before.out) / pictures),
-        'to store it': middle(runs.map((run) => run.putMs)),
-        'to fetch it': middle(runs.map((run) => run.getMs)),
+        'into Redis': Math.round((after.in - before.in) / images),
+        'out of Redis': Math.round((after.out - before.out) / images),
+        'to store it': medianWithRange(runs.map((run) => run.putMs)),
+        'to fetch it': medianWithRange(runs.map((run) => run.getMs)),
       };
       await removeKeys(store);
       await store.close();
@@ -81,17 +82,13 @@ it('bytes of Redis for each picture', { timeout: 300_000 }, async () => {
   }
   publish({
     name: 'bytes',
-    title: 'What a finished picture of 1.5 MB costs Redis',
+    title: 'What a finished image of 1.5 MB costs Redis',
     notes: [
-      `${pictures} pictures, each stored by a worker's calls and fetched once by the API's; the bucket is one of Versity's S3 gateway on the same machine. Medians, with the least and the most.`,
+      `${images} images, each stored with a worker's calls and fetched once with the API's calls; the bucket is on Versity's S3 gateway on the same machine. Medians, with minimum and maximum.`,
     ],
     tables: [
-      tableOf('Bytes of Redis for a picture (less is better)', found, [
-        'memory of Redis',
-        'into Redis',
-        'out of Redis',
-      ]),
-      tableOf('ms for a picture (less is better)', found, ['to store it', 'to fetch it']),
+      tableOf('Bytes of Redis for an image (less is better)', found, ['memory of Redis', 'into Redis', 'out of Redis']),
+      tableOf('ms for an image (less is better)', found, ['to store it', 'to fetch it']),
     ],
   });
 });

@@ -1,4 +1,4 @@
-/** What decoding a large picture takes, in one go and in pieces (docs/models.md, "Large pictures"). */
+/** Memory and CPU time of decoding a large image at once and in tiles (docs/models.md, "Large images"). */
 import { execFileSync } from 'node:child_process';
 import { it } from 'vitest';
 import { publish } from './publish.ts';
@@ -14,17 +14,17 @@ it('memory and time of a decode', () => {
   for (const [way, name] of Object.entries(ways)) {
     [memory[name], time[name]] = [{}, {}];
     for (const side of sides) {
-      const said = execFileSync(process.execPath, [script, 'models/emoji-sd', `${side}`, way], { encoding: 'utf8' });
-      const { peakMb, cpuSeconds } = JSON.parse(said) as { peakMb: number; cpuSeconds: number };
+      const output = execFileSync(process.execPath, [script, 'models/emoji-sd', `${side}`, way], { encoding: 'utf8' });
+      const { peakMb, cpuSeconds } = JSON.parse(output) as { peakMb: number; cpuSeconds: number };
       memory[name][`${side} × ${side}`] = peakMb;
       time[name][`${side} × ${side}`] = cpuSeconds;
     }
   }
   publish({
     name: 'decode-memory',
-    title: 'What decoding a large picture takes',
+    title: 'What decoding a large image takes',
     notes: [
-      'The embedded model, each decode in a process of its own on two threads; all memory of that process, its code too.',
+      'The embedded model, each decode in its own process on two threads; all memory of that process, including its code.',
     ],
     tables: [tableOf('Memory at most, MB (less is better)', memory), tableOf('s of a CPU (less is better)', time)],
   });

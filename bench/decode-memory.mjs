@@ -1,6 +1,6 @@
 /**
- * One decode of a large picture, in a process of its own, whose memory is the most that it ever had:
- * `node bench/decode-memory.mjs <model directory> <side> whole|pieces`, in a built checkout, as decode-memory.bench.ts calls it.
+ * Decodes one large image in its own process and prints the peak memory and CPU time. Called by decode-memory.bench.ts:
+ * `node bench/decode-memory.mjs <model directory> <side> whole|pieces`, in a built checkout.
  */
 import { readModelDirectory } from '@darkroom/diffusion/model-files';
 import { loadOnnxSession } from '@darkroom/runtime';

@@ -1,11 +1,10 @@
 /**
- * Rows that join at any step against batches of equal parameters, on a stand-in for a GPU, in virtual time: only the clock is
- * simulated. Darkroom's side is its policy (`planLeases`) and its engine. The other side takes the oldest request and up to seven
- * equal ones out of all that wait, and runs them to their end in the same engine. Requests take no time to be handed over, on
- * either side.
+ * Continuous batching (rows join at any step) against batches of equal parameters, on a simulated GPU in virtual time.
+ * Ours is the real policy (`planLeases`) and engine; the other takes the oldest request and up to seven equal waiting
+ * ones, and runs them to the end in the same engine. Dispatch takes no time on either side.
  */
 import { planLeases } from '@darkroom/batching';
-import type { OpenWorker, Pipeline, PipelineRow, RowRequest, WaitingRequest } from '@darkroom/core';
+import type { OpenWorker, Pipeline, PipelineRow, RowRequest, QueuedRequest } from '@darkroom/core';
 import { Engine, type EngineEvent } from '@darkroom/executor';
 import { it } from 'vitest';
 import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
@@ -18,7 +17,7 @@ const inFlightCounts = [8, 16, 32, 64];
 const requestsPerRun = 2000;
 const seeds = [1, 2, 3];
 
-/** What a call of the denoiser costs at 512 × 512, by the rows of its batch, over that of one row. Between them by straight line. */
+/** Relative cost of a denoiser call at 512 × 512 by rows of its batch (one row = 1); interpolated linearly. */
 const costs: readonly (readonly [rows: number, cost: number])[] = [
   [1, 1],
   [2, 1.1],
@@ -27,7 +26,7 @@ const costs: readonly (readonly [rows: number, cost: number])[] = [
   [8, 2.55],
   [16, 4.99],
 ];
-/** Of one row; it cancels out of all ratios. */
+/** Time of a call with one row; cancels out of all ratios. */
 const callMs = 30;
 
 interface Parameters {
@@ -36,32 +35,32 @@ interface Parameters {
 }
 
 interface Mix {
-  ask: (random: RandomNumbers) => Parameters;
-  /** Rows of the denoiser's batch for a picture with guidance: two, or one where the model itself is told the guidance. */
+  draw: (random: RandomNumbers) => Parameters;
+  /** Denoiser rows of an image with guidance: two, or one if guidance is an input of the model. */
   guidedRows: 1 | 2;
 }
 
-const anySteps: Mix['ask'] = (random) => ({ steps: between(random, 8, 50), guidance: between(random, 1, 7) });
+const anySteps: Mix['draw'] = (random) => ({ steps: between(random, 8, 50), guidance: between(random, 1, 7) });
 
-/** What clients ask for. */
+/** Mixes of request parameters. */
 const mixes: Readonly<Record<string, Mix>> = {
-  'steps 8–50, guidance 1–7': { ask: anySteps, guidedRows: 2 },
-  'the same, one row a picture': { ask: anySteps, guidedRows: 1 },
+  'steps 8–50, guidance 1–7': { draw: anySteps, guidedRows: 2 },
+  'the same, one row an image': { draw: anySteps, guidedRows: 1 },
   'steps 20, 30, 50, guidance 1, 3, 7': {
-    ask: (random) => ({ steps: [20, 30, 50][between(random, 0, 2)]!, guidance: [1, 3, 7][between(random, 0, 2)]! }),
+    draw: (random) => ({ steps: [20, 30, 50][between(random, 0, 2)]!, guidance: [1, 3, 7][between(random, 0, 2)]! }),
     guidedRows: 2,
   },
 };
 
-interface Asked extends Parameters {
+interface SimulatedRequest extends Parameters {
   id: string;
-  askedAtMs: number;
+  submittedAtMs: number;
 }
 
 interface Served {
-  /** Requests a second of virtual time. */
+  /** Requests per second of virtual time. */
   rate: number;
-  /** s of virtual time. */
+  /** Latency in s of virtual time. */
   p50: number;
   p99: number;
 }
@@ -70,7 +69,7 @@ function between(random: RandomNumbers, low: number, high: number): number {
   return low + Math.floor(random.next() * (high - low + 1));
 }
 
-/** A call with so many rows, ms. */
+/** Returns the time of a call with this many rows in ms. */
 function callCostMs(rows: number): number {
   const above = costs.findIndex(([each]) => each >= rows);
   const [highRows, high] = costs[above]!;
@@ -80,35 +79,35 @@ function callCostMs(rows: number): number {
 }
 
 interface SimulatedRow extends PipelineRow {
-  asked: Asked;
+  request: SimulatedRequest;
   done: number;
 }
 
-function rowOf(asked: Asked): SimulatedRow {
+function rowOf(request: SimulatedRequest): SimulatedRow {
   return {
-    asked,
+    request,
     done: 0,
     index: 0,
     shapeKey: '512x512',
     slots: 1,
     get isDone() {
-      return this.done === asked.steps;
+      return this.done === request.steps;
     },
     get stepsLeft() {
-      return asked.steps - this.done;
+      return request.steps - this.done;
     },
   };
 }
 
-/** Its steps only move the clock. */
+/** Creates a pipeline whose steps only advance the clock. */
 function simulatedPipeline(clock: { nowMs: number }, { guidedRows }: Mix): Pipeline<SimulatedRow> {
   return {
     card: undefined as never,
     components: [],
-    createRows: async ({ input }) => [rowOf(input as Asked)],
+    createRows: async ({ input }) => [rowOf(input as SimulatedRequest)],
     settle: async () => {},
     async step(rows) {
-      const modelRows = rows.reduce((sum, { asked }) => sum + (asked.guidance > 1 ? guidedRows : 1), 0);
+      const modelRows = rows.reduce((sum, { request }) => sum + (request.guidance > 1 ? guidedRows : 1), 0);
       clock.nowMs += callCostMs(modelRows);
       for (const each of rows) each.done += 1;
       return { modelRows, events: new Map(), failures: new Map() };
@@ -120,19 +119,19 @@ function simulatedPipeline(clock: { nowMs: number }, { guidedRows }: Mix): Pipel
   };
 }
 
-/** What is under way on the worker, and what the former is told of it. */
+/** State of the queue and the worker, as the batch-former sees it. */
 interface Board {
-  waiting: Asked[];
-  /** Requests that have a place on the worker. */
+  waiting: SimulatedRequest[];
+  /** Requests that occupy a slot of the worker. */
   placed: Set<string>;
-  /** Those that are there, with a place or in their last step. */
+  /** Requests on the worker, including those that have released their slot before their last step ends. */
   present: Set<string>;
   nowMs: number;
 }
 
 type Choose = (board: Board) => readonly string[];
 
-/** Darkroom's policy, as the former asks it. */
+/** Darkroom's policy, called like by the batch-former. */
 function joiningRows({ waiting, placed, present, nowMs }: Board): readonly string[] {
   const worker: OpenWorker = {
     id: 'worker',
@@ -142,21 +141,21 @@ function joiningRows({ waiting, placed, present, nowMs }: Board): readonly strin
     capacity: maxRows,
     shapes: present.size === 0 ? [] : ['512x512'],
   };
-  const requests = waiting.map(({ id, askedAtMs }): WaitingRequest => ({
+  const requests = waiting.map(({ id, submittedAtMs }): QueuedRequest => ({
     id,
     shapeKey: '512x512',
     slots: 1,
-    attempts: 0,
-    waitingSinceMs: askedAtMs,
+    attemptsLeft: 3,
+    waitingSinceMs: submittedAtMs,
   }));
-  const policy = { maxSize: maxRows, timeoutMs: 10, isBatching: true, maxAttempts: 3, lookahead: 0 };
+  const policy = { maxSize: maxRows, timeoutMs: 10 };
   const workers = worker.free > 0 ? [worker] : [];
   return planLeases({ nowMs, reservedWorkerId: undefined, workers, requests }, policy).leases.flatMap(
     ({ requestIds }) => requestIds,
   );
 }
 
-/** A batch begins when the one before it has ended. */
+/** Batches of equal parameters: a batch starts when the previous one has ended. */
 function equalBatches({ waiting, present }: Board): readonly string[] {
   const [first] = waiting;
   if (first === undefined || present.size > 0) return [];
@@ -164,19 +163,19 @@ function equalBatches({ waiting, present }: Board): readonly string[] {
   return equal.slice(0, maxRows).map(({ id }) => id);
 }
 
-/** Clients that ask for the next picture as soon as they have theirs. */
+/** Runs a closed loop of clients that submit the next request when the last one ends. */
 async function serve(choose: Choose, mix: Mix, inFlight: number, seed: number): Promise<Served> {
   const random = new RandomNumbers(seed);
   const board: Board = { waiting: [], placed: new Set(), present: new Set(), nowMs: 0 };
-  const all = new Map<string, Asked>();
+  const all = new Map<string, SimulatedRequest>();
   const seconds: number[] = [];
   let finish: () => void;
   const finished = new Promise<void>((resolve) => (finish = resolve));
-  const ask = (): void => {
+  const submit = (): void => {
     if (all.size === requestsPerRun) return;
-    const asked: Asked = { id: `${all.size}`, askedAtMs: board.nowMs, ...mix.ask(random) };
-    all.set(asked.id, asked);
-    board.waiting.push(asked);
+    const request: SimulatedRequest = { id: `${all.size}`, submittedAtMs: board.nowMs, ...mix.draw(random) };
+    all.set(request.id, request);
+    board.waiting.push(request);
   };
   const dispatch = (): void => {
     const ids = new Set(choose(board));
@@ -188,17 +187,17 @@ async function serve(choose: Choose, mix: Mix, inFlight: number, seed: number): 
     }
     engine.submit(chosen.map((input): RowRequest => ({ id: input.id, input })));
   };
-  const hear = (event: EngineEvent): void => {
+  const onEvent = (event: EngineEvent): void => {
     if (event.type === 'row-releasing') board.placed.delete(event.requestId);
     if (event.type !== 'request-done') return;
     board.placed.delete(event.requestId);
     board.present.delete(event.requestId);
-    seconds.push((board.nowMs - all.get(event.requestId)!.askedAtMs) / 1000);
+    seconds.push((board.nowMs - all.get(event.requestId)!.submittedAtMs) / 1000);
     if (seconds.length === requestsPerRun) finish();
-    ask();
+    submit();
   };
   const onEvents = (events: readonly EngineEvent[]): void => {
-    for (const event of events) hear(event);
+    for (const event of events) onEvent(event);
     dispatch();
   };
   const engine = new Engine({
@@ -207,13 +206,13 @@ async function serve(choose: Choose, mix: Mix, inFlight: number, seed: number): 
     onEvents,
     now: () => board.nowMs,
   });
-  for (let client = 0; client < inFlight; client++) ask();
+  for (let client = 0; client < inFlight; client++) submit();
   dispatch();
   await finished;
   return { rate: seconds.length / (board.nowMs / 1000), p50: quantile(seconds, 0.5), p99: quantile(seconds, 0.99) };
 }
 
-/** @returns Darkroom's over the other's. */
+/** Returns the ratios of Darkroom to the other policy. */
 async function compare(mix: Mix, inFlight: number): Promise<Served> {
   const runs: { own: Served; other: Served }[] = [];
   for (const seed of seeds) {
@@ -229,7 +228,7 @@ async function compare(mix: Mix, inFlight: number): Promise<Served> {
   };
 }
 
-it('joining rows beside batches of equal parameters', { timeout: 600_000 }, async () => {
+it('continuous batching against batches of equal parameters', { timeout: 600_000 }, async () => {
   const found = new Map<string, Served[]>();
   for (const [name, mix] of Object.entries(mixes)) {
     found.set(name, []);
@@ -245,11 +244,11 @@ it('joining rows beside batches of equal parameters', { timeout: 600_000 }, asyn
     name: 'equal-batches',
     title: 'Joining rows ÷ batches of equal parameters, on a stand-in for a GPU',
     notes: [
-      `Simulated time, real policy and engine: a call costs ${costs.map(([batch, cost]) => `${cost} (${batch})`).join(', ')} by the rows of its batch. A picture with guidance has two of them, except where the model is told the guidance.`,
-      `${requestsPerRun} requests a run, one worker of ${maxRows} rows, clients that ask again at once; medians of ${seeds.length} seeds. Handing over and decoding cost nothing on either side.`,
-      'The aim is 1.9 times as many requests a second, at a p99 of 0.55 of the other.',
-      'The other side searches all that wait for requests with equal steps and guidance.',
-      `The limit: a step of a guided picture alone is a call of 2 rows, one of eight a call of 16, so ${((8 * callCostMs(2)) / callCostMs(16)).toFixed(2)} times as many with guidance, and ${((8 * callCostMs(1)) / callCostMs(8)).toFixed(2)} with one row a picture.`,
+      `Simulated time, real policy and engine: a call costs ${costs.map(([batch, cost]) => `${cost} (${batch})`).join(', ')} by the rows of its batch. An image with guidance has two rows, or one if guidance is an input of the model.`,
+      `${requestsPerRun} requests per run, one worker of ${maxRows} rows, clients in a closed loop; medians of ${seeds.length} seeds. Dispatch and decoding cost nothing on either side.`,
+      'The aim is 1.9 times as many requests per second, at 0.55 of the p99 of the other.',
+      'The other side searches the full queue for requests with equal steps and guidance.',
+      `The limit: a step of a guided image alone is a call of 2 rows, one of eight a call of 16, so ${((8 * callCostMs(2)) / callCostMs(16)).toFixed(2)} times as many with guidance, and ${((8 * callCostMs(1)) / callCostMs(8)).toFixed(2)} with one row an image.`,
     ],
     tables: [
       table('Requests a second, ratio (more is better)', ({ rate }) => rate),

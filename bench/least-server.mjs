@@ -1,6 +1,6 @@
 /**
- * The least that a server of this shape can do: takes a request by POST, stores it in Redis, and tells its events after one
- * message to another process and back, stored as well. No queue, no validation, no picture. `node least-server.mjs <Redis URL>`.
+ * Minimal server with the shape of ours: stores a POSTed request in Redis, and streams its events after one message to
+ * another process and back, also stored. No queue, validation or image. `node least-server.mjs <Redis URL>`.
  */
 import { fork } from 'node:child_process';
 import { createServer } from 'node:http';
@@ -15,7 +15,7 @@ if (url === undefined) {
   const other = fork(script, { serialization: 'advanced' });
   const waiting = new Map();
   other.on('message', (id) => waiting.get(id)?.());
-  const take = async (request, response) => {
+  const storeRequest = async (request, response) => {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
     const id = String(await redis.incr('least'));
@@ -23,7 +23,7 @@ if (url === undefined) {
     response.writeHead(202, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ request_id: id }));
   };
-  const tell = async (id, response) => {
+  const streamEvents = async (id, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     const answered = new Promise((resolve) => waiting.set(id, resolve));
     other.send(id);
@@ -32,8 +32,8 @@ if (url === undefined) {
     response.end('event: succeeded\ndata: {}\n\ndata: [DONE]\n\n');
   };
   const server = createServer((request, response) => {
-    if (request.method === 'POST') void take(request, response);
-    else void tell(request.url.split('/').at(-2), response);
+    if (request.method === 'POST') void storeRequest(request, response);
+    else void streamEvents(request.url.split('/').at(-2), response);
   });
   server.listen(0, '127.0.0.1', () => process.send({ url: `http://127.0.0.1:${server.address().port}` }));
   process.on('disconnect', () => process.exit(0));

@@ -1,13 +1,13 @@
 /**
- * Six models and room for two of them: what the loading costs those who ask, beside a worker for each model. Who asks for what is
- * drawn from a Zipf distribution: the first model is asked for six times as often as the last.
+ * Six models with memory for two: the latency cost of loading, against one worker per model. Requests choose models by
+ * a Zipf distribution: the first model gets six times as many requests as the last.
  */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'vitest';
 import { ended, submit } from '../test/e2e/client.ts';
-import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
 import { publish } from './publish.ts';
 import { percentileTable } from './table.ts';
 
@@ -15,7 +15,7 @@ const models = ['m1', 'm2', 'm3', 'm4', 'm5', 'm6'];
 const requests = 60;
 const services = ['api', 'batch-former', 'janitor'] as const;
 
-/** Which model each request is for: the same in every run. */
+/** Returns the model of each request; the same in every run. */
 function drawModels(): string[] {
   const weights = models.map((_model, rank) => 1 / (rank + 1));
   const sum = weights.reduce((total, weight) => total + weight, 0);
@@ -27,7 +27,7 @@ function drawModels(): string[] {
   });
 }
 
-/** Times from submitting to the end, s, with so many clients that each ask for the next when they have got the last. */
+/** Runs a closed loop of clients; returns the times from submission to the end in s. */
 async function runClients(url: string, clients: number): Promise<number[]> {
   const drawn = drawModels();
   const times: number[] = [];
@@ -52,7 +52,7 @@ async function loadsOf(system: System): Promise<number> {
 
 async function withSystem(workers: Record<string, string>[], use: (system: System) => Promise<void>): Promise<void> {
   const parts = workers.map((environment) => ({ name: 'worker' as const, environment }));
-  const system = await startSystem({ parts: [...services, ...parts], environment: patience });
+  const system = await startSystem({ parts: [...services, ...parts], environment: longWorkerTtl });
   try {
     await use(system);
   } finally {
@@ -60,13 +60,13 @@ async function withSystem(workers: Record<string, string>[], use: (system: Syste
   }
 }
 
-it('six models in turns, beside six workers', async () => {
+it('six models that share memory for two, against six workers', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-bench-'));
   for (const model of models) cpSync('models/emoji-sd', join(directory, model), { recursive: true });
   const found: Record<string, readonly number[]> = {};
   const loads: [clients: number, perRequest: number][] = [];
   try {
-    // What two take, and not three.
+    // Enough for two models, not for three.
     await withSystem([{ MODEL_DIRS: `${directory}/*`, MEMORY_BUDGET_MB: '500' }], async (system) => {
       let before = 0;
       for (const clients of [1, 4]) {
@@ -89,8 +89,8 @@ it('six models in turns, beside six workers', async () => {
     name: 'many-models',
     title: 'Six models in turns in the room of two, beside a worker for each',
     notes: [
-      `${requests} pictures of 4 steps by copies of the embedded model; the first is asked for six times as often as the last (Zipf). Clients ask for the next picture when they have the last.`,
-      'The first load of each model is among the loads.',
+      `${requests} images of 4 steps by copies of the embedded model; the first gets six times as many requests as the last (Zipf). Clients submit the next request when the last one ends.`,
+      'The loads include the first load of each model.',
     ],
     tables: [
       percentileTable('From POST to the end, s (less is better)', found),

@@ -1,10 +1,10 @@
-/** What processes take of the memory together, whatever else runs on the machine. */
+/** Memory of a group of processes, independent of other processes on the machine. */
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
 /**
- * What each has alone, MB, and as one more entry the files that they have mapped, each page once. PSS would say the same if
- * nobody else on the machine ran Node: it gives the others their part of its program.
+ * Returns the anonymous memory of each process in MB, and as one more entry their mapped files, each page once. Not
+ * PSS: that would attribute part of shared pages, such as Node's program, to other processes on the machine.
  */
 export function memoryBeside(pids: readonly number[]): Record<string, number> {
   const own: Record<string, number> = {};
@@ -14,15 +14,15 @@ export function memoryBeside(pids: readonly number[]): Record<string, number> {
     let name = nameOf(pid);
     for (let count = 2; name in own; count++) name = name.replace(/(?: \d+)?$/, ` ${count}`);
     own[name] = maps.reduce((sum, { anonymous }) => sum + anonymous, 0) / 1000;
-    for (const { place, resident, anonymous } of maps)
-      shared.set(place, Math.max(shared.get(place) ?? 0, resident - anonymous));
+    for (const { place: location, resident, anonymous } of maps)
+      shared.set(location, Math.max(shared.get(location) ?? 0, resident - anonymous));
   }
   return { ...own, 'files that are mapped': [...shared.values()].reduce((sum, part) => sum + part, 0) / 1000 };
 }
 
-/** KB of 1000 bytes. */
+/** A memory mapping; sizes in KB of 1000 bytes. */
 interface Mapping {
-  /** The file, and where in it. */
+  /** File and offset. */
   place: string;
   resident: number;
   anonymous: number;
@@ -41,7 +41,7 @@ function readMaps(pid: number): Mapping[] {
   return mappings;
 }
 
-/** The app, the script, or the program. */
+/** Returns the name of the app, the script, or the program of a process. */
 function nameOf(pid: number): string {
   const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split(/[\0 ]/);
   const script = words.find((word) => /\.(?:[cm]?js|sh)$/.test(word)) ?? words[0]!;

@@ -1,35 +1,35 @@
 /**
- * Plots of benches as SVG, readable on light and on dark pages: panels of grouped bars or of lines, with axes, one legend for
- * all, and lines of text below that say where the figures come from.
+ * SVG plots of benches for light and dark pages: panels of grouped bars or lines with axes, a shared legend, and a
+ * footer with the source of the figures.
  */
 
-/** One panel: its title says what is shown and in which unit, and which end is the better one. */
+/** A panel. Its title has the quantity, the unit, and which direction is better. */
 export type Panel = BarPanel | LinePanel;
 
 export interface BarPanel {
   kind: 'bars';
   title: string;
-  /** Below the axis, from left to right. */
+  /** Labels below the axis, from left to right. */
   groups: readonly string[];
   series: readonly {
     name: string;
-    /** One for each group; what is undefined was not measured. */
+    /** One bar per group; undefined if not measured. */
     bars: readonly (Bar | undefined)[];
   }[];
 }
 
 export interface Bar {
   value: number;
-  /** The lowest and the highest of the rounds. */
+  /** Minimum and maximum of the rounds. */
   spread?: readonly [low: number, high: number];
 }
 
 export interface LinePanel {
   kind: 'lines';
   title: string;
-  /** What the horizontal axis shows, with its unit. */
+  /** Quantity and unit of the horizontal axis. */
   xTitle: string;
-  /** Of 0, 1 and so on, where these stand for something. */
+  /** Labels of the x values 0, 1 and so on, for a categorical axis. */
   xNames?: readonly string[];
   series: readonly { name: string; points: readonly (readonly [x: number, y: number])[] }[];
 }
@@ -37,11 +37,11 @@ export interface LinePanel {
 export interface Plot {
   title: string;
   panels: readonly Panel[];
-  /** Command, machine, date, versions. */
+  /** Lines with command, machine, date, versions. */
   footer: readonly string[];
 }
 
-/** Where a value is, and the values to be named on the axis. */
+/** Maps values to positions; `ticks` are the labeled values. */
 interface Scale {
   ticks: readonly number[];
   at: (value: number) => number;
@@ -54,14 +54,14 @@ interface Box {
   height: number;
 }
 
-/** Pixels. */
+/** Sizes in pixels. */
 const size = { width: 960, header: 46, legendLine: 18, panel: 284, footerLine: 16, letter: 6.4, widestBar: 80 };
 const margin = { left: 58, right: 26, top: 34, bottom: 58 };
-const mostColumns = 2;
-/** Of two values on an axis; beyond it the axis counts powers of ten. */
-const mostOnLinear = 30;
+const maxColumns = 2;
+/** Maximum ratio of two values on a linear axis; above it the axis is logarithmic. */
+const maxLinearRatio = 30;
 
-/** Told apart by whoever sees no red or no green, too (Okabe and Ito 2008); the first is for what the bench is about. */
+/** Colors distinguishable with color blindness (Okabe and Ito 2008); the first is for the subject of the bench. */
 const colors = [
   '#d55e00',
   '#0072b2',
@@ -89,11 +89,11 @@ const style = `
   .title { font-size: 16px; font-weight: 600; } .panel { font-weight: 600; } .value { font-size: 10px; }
   .grid { stroke: var(--grid); } .axis, .spread { stroke: var(--ink); } .line { fill: none; stroke-width: 2; }`;
 
-/** @returns the text of an SVG file. */
+/** Returns the text of an SVG file. */
 export function drawPlot({ title, panels, footer }: Plot): string {
-  const columns = Math.min(mostColumns, panels.length);
+  const columns = Math.min(maxColumns, panels.length);
   const rows = Math.ceil(panels.length / columns);
-  // A panel's only one is what its title says.
+  // A panel with one series needs no legend: its title names it.
   const many = panels.filter(({ series }) => series.length > 1);
   const names = [...new Set(many.flatMap(({ series }) => series.map(({ name }) => name)))];
   const colorOfOne = names.length === 0 ? colors[0]! : gray;
@@ -126,7 +126,7 @@ export function drawPlot({ title, panels, footer }: Plot): string {
   ].join('\n');
 }
 
-/** From left to right, in as many lines as it takes. */
+/** Draws the legend from left to right, with line breaks. */
 function drawLegend(names: readonly string[], colorOf: (name: string) => string): { drawn: string[]; lines: number } {
   if (names.length === 0) return { drawn: [], lines: 0 };
   let [left, line] = [14, 0];
@@ -163,17 +163,17 @@ function drawBars({ title, groups, series }: BarPanel, box: Box, colorOf: (name:
   return [...drawFrame(title, box, y), ...parts].join('\n');
 }
 
-interface BarPlace {
+interface BarPosition {
   left: number;
   width: number;
   base: number;
   y: Scale;
-  /** Whether the value stands above it: above all bars of a panel or none. */
+  /** True if the value is written above the bar; equal for all bars of a panel. */
   isWritten: boolean;
   color: string;
 }
 
-function drawBar(bar: Bar | undefined, { left, width, base, y, isWritten, color }: BarPlace): string {
+function drawBar(bar: Bar | undefined, { left, width, base, y, isWritten, color }: BarPosition): string {
   const middle = left + width / 2;
   if (bar === undefined) return text('–', middle, base - 4, 'class="faint" text-anchor="middle"');
   const top = y.at(bar.value);
@@ -214,7 +214,7 @@ function drawLines(panel: LinePanel, box: Box, colorOf: (name: string) => string
   return [...drawFrame(title, box, y), ...ticks, below, ...lines].join('\n');
 }
 
-/** Title, horizontal lines with their values, and the axis. */
+/** Draws the title, horizontal grid lines with their values, and the axis. */
 function drawFrame(title: string, box: Box, y: Scale): string[] {
   const right = box.left + box.width;
   const ticks = y.ticks.map((tick) => {
@@ -230,18 +230,18 @@ function drawFrame(title: string, box: Box, y: Scale): string[] {
   ];
 }
 
-/** @param from where it begins, unless it counts powers of ten. */
+/** Returns a linear or logarithmic scale. @param from start of a linear scale. */
 function scaleOf(values: readonly number[], from: number, length: number): Scale {
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  return low > 0 && high / low > mostOnLinear ? logScale(low, high, length) : linearScale(from, high, length);
+  return low > 0 && high / low > maxLinearRatio ? logScale(low, high, length) : linearScale(from, high, length);
 }
 
-/** All of these, at equal distances, and half of one at both ends. */
+/** Returns a categorical scale with equal distances and half a distance at both ends. */
 function ordinal(names: readonly string[], length: number): Scale {
   return { ticks: [...names.keys()], at: (value) => ((value + 0.5) / names.length) * length };
 }
 
-/** Up to six values, 1, 2 or 5 times a power of ten apart. */
+/** Returns a linear scale with up to six ticks, 1, 2 or 5 times a power of ten apart. */
 function linearScale(low: number, high: number, length: number): Scale {
   const span = high > low ? high - low : 1;
   const power = 10 ** Math.floor(Math.log10(span / 5));
@@ -252,7 +252,7 @@ function linearScale(low: number, high: number, length: number): Scale {
   return { ticks, at: (value) => ((value - ticks[0]!) / (ticks.at(-1)! - ticks[0]!)) * length };
 }
 
-/** Powers of ten. */
+/** Returns a logarithmic scale with ticks at powers of ten. */
 function logScale(low: number, high: number, length: number): Scale {
   const first = Math.floor(Math.log10(low));
   const last = Math.max(first + 1, Math.ceil(Math.log10(high)));
@@ -260,7 +260,7 @@ function logScale(low: number, high: number, length: number): Scale {
   return { ticks, at: (value) => ((Math.log10(value) - first) / (last - first)) * length };
 }
 
-/** Pixels count from the top. */
+/** Flips a scale vertically, because pixels count from the top. */
 function flipped({ ticks, at }: Scale, { top, height }: Box): Scale {
   return { ticks, at: (value) => top + height - at(value) };
 }
@@ -269,7 +269,7 @@ function shifted({ ticks, at }: Scale, left: number): Scale {
   return { ticks, at: (value) => left + at(value) };
 }
 
-/** At blanks, into lines of about so many letters: three at most. */
+/** Wraps a label at spaces into at most three lines of about this many letters. */
 function inLines(content: string, letters: number): string[] {
   const lines = [''];
   for (const word of content.split(' '))
@@ -278,7 +278,7 @@ function inLines(content: string, letters: number): string[] {
   return lines;
 }
 
-/** Three digits: 0.123, 12.3, 1.23M. */
+/** Formats a value with three digits: 0.123, 12.3, 1.23M. */
 function figure(value: number): string {
   return value.toLocaleString('en', { maximumSignificantDigits: 3, notation: 'compact' });
 }

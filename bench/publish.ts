@@ -1,4 +1,4 @@
-/** What a bench leaves: tables on the screen and, with `PUBLISH=true`, a page with a plot in docs/benchmarks. */
+/** Output of a bench: tables on the terminal and, with `PUBLISH=true`, a page with a plot in docs/benchmarks. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
@@ -10,26 +10,26 @@ import { panelOf, type Table, tableText } from './table.ts';
 const root = new URL('../', import.meta.url).pathname;
 const directory = join(root, 'docs/benchmarks');
 
-/** Cores that others keep busy, before the bench begins. */
-const othersCores = coresBusyFor(1000);
-/** More than what a machine does that has nothing to do. */
+/** Cores that other processes keep busy before the bench starts. */
+const otherBusyCores = coresBusyFor(1000);
+/** Maximum busy cores of a quiet machine. */
 const quietCores = 0.2;
 
 export interface Findings {
-  /** Of the bench: `npm run bench -- <name>`, and of its page. */
+  /** Name of the bench (`npm run bench -- <name>`) and of its page. */
   name: string;
   title: string;
-  /** What was measured and how, one sentence each. */
+  /** Notes on what was measured and how, one per paragraph. */
   notes: readonly string[];
   tables: readonly Table[];
-  /** Of others that took part, besides Node, ONNX Runtime and Redis. */
+  /** Versions of other programs than Node, ONNX Runtime and Redis. */
   versions?: Readonly<Record<string, string>>;
 }
 
-/** Prints the tables; if asked to, writes `docs/benchmarks/<name>.md` and, of the tables that are drawn, `<name>.svg`. */
+/** Prints the tables; with `PUBLISH=true`, writes docs/benchmarks/<name>.md and a plot of drawn tables, <name>.svg. */
 export function publish({ name, title, notes, tables, versions = {} }: Findings, isWhole = true): void {
   const source = sourceOf(name, versions);
-  const remarks = othersCores > quietCores ? [busyNote()] : [];
+  const remarks = otherBusyCores > quietCores ? [busyNote()] : [];
   const written = tables.map(tableText).join('\n\n');
   process.stdout.write(`\n${title}\n\n${written}\n\n${[...remarks, ...notes, ...source].join('\n')}\n`);
   if (process.env['PUBLISH'] !== 'true' || !isWhole) return;
@@ -41,9 +41,9 @@ export function publish({ name, title, notes, tables, versions = {} }: Findings,
   writeFileSync(join(directory, `${name}.md`), `${page.join('\n\n')}\n`);
 }
 
-/** Publishes what a bench of several tests has found. A page is written if none of them failed or was left out. */
+/** Publishes the findings of a bench of several tests; writes a page only if all of them have run and passed. */
 export function publishAtEnd(find: () => Findings): void {
-  // Vitest reads here which fixtures are wanted.
+  // Vitest parses this parameter for the requested fixtures.
   // oxlint-disable-next-line no-empty-pattern
   afterAll(({}, { tasks }) =>
     publish(
@@ -54,10 +54,10 @@ export function publishAtEnd(find: () => Findings): void {
 }
 
 function busyNote(): string {
-  return `Not a quiet machine: others took ${othersCores.toFixed(1)} of its ${cpus().length} cores before this began. Read the ratios; times say little.`;
+  return `Not a quiet machine: other processes used ${otherBusyCores.toFixed(1)} of its ${cpus().length} cores before the bench started. Rely on the ratios, not on the times.`;
 }
 
-/** Command, machine, date and versions, a line each. */
+/** Returns command, machine, date and versions, one line each. */
 function sourceOf(name: string, versions: Readonly<Record<string, string>>): string[] {
   const [first, ...others] = cpus();
   const memory = `${Math.round(totalmem() / 2 ** 30)} GB`;
@@ -94,7 +94,7 @@ function run(program: string, ...words: string[]): string {
   }
 }
 
-/** How many cores are busy while this thread sleeps, those that a host took from this machine among them. */
+/** Returns the number of busy cores while this thread sleeps, including CPU time stolen by the host. */
 function coresBusyFor(ms: number): number {
   const before = ticks();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
@@ -102,13 +102,13 @@ function coresBusyFor(ms: number): number {
   return (cpus().length * busy!) / all!;
 }
 
-/** Of all cores since the machine was started: busy, and all. */
+/** Returns the ticks of all cores since boot: busy, and total. */
 function ticks(): [busy: number, all: number] {
   const [user, nice, system, idle, waiting, ...others] = /^cpu +(.*)/
     .exec(readFileSync('/proc/stat', 'utf8'))![1]!
     .split(' ')
     .map(Number) as [number, number, number, number, number, ...number[]];
-  // Interrupts, and what the host took; of the last two, guests, the first has them already.
+  // Add interrupts and stolen time. Skip the last two fields (guests), which `user` and `nice` include.
   const busy = [user, nice, system, ...others.slice(0, 3)].reduce((sum, each) => sum + each, 0);
   return [busy, busy + idle + waiting];
 }

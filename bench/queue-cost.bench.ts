@@ -1,6 +1,6 @@
 /**
- * What each thing that the system does costs Redis, by its own account of the time of a CPU, in pools and queues of
- * different sizes, on a server of its own. What grows with something is to grow no faster than its logarithm.
+ * CPU time of Redis per operation of the system (INFO cpu), with pools and queues of different sizes, each on its own
+ * server. No cost may grow faster than the logarithm of a size.
  */
 import {
   cancelRequest,
@@ -23,7 +23,14 @@ import {
   writeBatch,
 } from '@darkroom/store';
 import { Metrics } from '@darkroom/service';
-import { age, seedRequest, seedWorker, silentLogger, startPrivateRedis, testEnvelope } from '@darkroom/testing';
+import {
+  backdateRequest,
+  seedRequest,
+  seedWorker,
+  silentLogger,
+  startPrivateRedis,
+  testEnvelope,
+} from '@darkroom/testing';
 import { it } from 'vitest';
 import { card, createTestApi } from '../apps/api/src/testing/test-api.ts';
 import { BatchFormer } from '../apps/batch-former/src/batch-former.ts';
@@ -40,7 +47,7 @@ interface Scene {
   models: number;
 }
 
-/** One of them is another in each scene. */
+/** Default sizes; each scene changes one of them. */
 const usual: Scene = { workers: 10, waiting: 100, owners: 1, models: 1 };
 const sizes: { [Name in keyof Scene]: readonly number[] } = {
   workers: [1, 10, 100, 1000],
@@ -48,19 +55,19 @@ const sizes: { [Name in keyof Scene]: readonly number[] } = {
   owners: [1, 10_000],
   models: [1, 200],
 };
-/** Where there are many owners, each of them has something that waits. */
+/** Waiting requests with many owners, so that each owner has some. */
 const waitingOfMany = 20_000;
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 30);
 const rows = 8;
 const model = 'tiny';
 const options = { queueMaxLength: 1_000_000, ownerMaxBytes: 1e15 };
-const worker: WorkerIdentity = { model, workerId: 'w0', incarnation: 'first' };
+const worker: WorkerIdentity = { shard: model, workerId: 'w0', incarnation: 'first' };
 
 async function times(count: number, act: (index: number) => Promise<unknown>): Promise<void> {
   for (let index = 0; index < count; index++) await act(index);
 }
 
-/** All workers but one have all that they can take, and others wait. */
+/** Seeds a system: all workers but one are full, and requests wait. */
 async function seed(store: StoreConnection, { workers, waiting, owners, models }: Scene): Promise<void> {
   for (let index = 0; index < models; index++) {
     const id = index === 0 ? model : `tiny-${index}`;
@@ -84,11 +91,11 @@ async function seed(store: StoreConnection, { workers, waiting, owners, models }
 
 function former(store: StoreConnection): BatchFormer {
   const wakeups = { listen: () => Promise.resolve(() => {}) };
-  const policy = { maxSize: rows, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
+  const policy = { maxSize: rows, timeoutMs: 0 };
   return new BatchFormer({ store, wakeups, policy, log: silentLogger() });
 }
 
-/** A system of its own, of which a round measures everything once. */
+/** Opens a separate system; each round measures every operation once. */
 async function open(scene: Scene) {
   const redis = await startPrivateRedis();
   const store = connectStore({ url: redis.url, prefix: 'bench' });
@@ -121,7 +128,7 @@ interface Parts {
   note: (name: string, act: () => Promise<unknown>, per?: number) => Promise<void>;
 }
 
-/** What a request and its worker cost. */
+/** Returns a function that measures the operations of requests and their worker. */
 function createWorking({ store, scene, hub, note }: Parts): () => Promise<void> {
   const forming = former(store);
   let batch = 0;
@@ -136,7 +143,7 @@ function createWorking({ store, scene, hub, note }: Parts): () => Promise<void> 
     await note('poll', () => times(rows, (index) => readRequest(store, sent[index]!.id)), rows);
     await note(`dispatch of ${rows}`, () => forming.runOnce(model));
     const deliveries: readonly Delivery[] = await listLeases(store, worker);
-    if (deliveries.length !== rows) throw new Error(`${deliveries.length} are leased`);
+    if (deliveries.length !== rows) throw new Error(`${deliveries.length} requests are leased, expected ${rows}`);
     const steps = deliveries.map((delivery): RequestWrite => {
       return { type: 'progress', delivery, progress: { index: 0, ...of }, of };
     });
@@ -156,10 +163,10 @@ function createWorking({ store, scene, hub, note }: Parts): () => Promise<void> 
   };
 }
 
-/** What is asked without a request, and what ends those that wait. Leaves as many as there were. */
+/** Returns a function that measures reads, and the ends of waiting requests. Leaves the queue length unchanged. */
 function createReading({ store, scene, note }: Parts): () => Promise<void> {
   let nowMs = Date.now();
-  // What they keep for a second is always older.
+  // Advance the clock so that caches of one second are always stale.
   const { api } = createTestApi({ store, clock: { now: () => (nowMs += 2000) } });
   const metrics = new Metrics({ app: 'janitor', log: silentLogger() });
   reportQueues({ store, metrics });
@@ -172,7 +179,7 @@ function createReading({ store, scene, note }: Parts): () => Promise<void> {
     await note('cancel at the front', () => cancelRequest(store, requests[0]!.id));
     await note('submit of a key with open_requests', () => seedRequest(store, { owner, options: limited }));
     const overdue = await Promise.all(Array.from({ length: 10 }, () => seedRequest(store, { owner, options })));
-    for (const envelope of overdue) await age(store, envelope, 600_000);
+    for (const envelope of overdue) await backdateRequest(store, envelope, 600_000);
     await note('expiry, each of ten', () => expireRequests(store, model), 10);
     await note("a janitor's sweep", () => sweepWorkers(store, model, { intervalMs: 1e9, missedSweeps: 1000 }));
     for (const path of ['/health', '/status', '/v1/models']) await get(path);
@@ -184,7 +191,7 @@ function ownerOf(number: number, { owners }: Scene): string {
   return `owner-${number % owners}`;
 }
 
-/** c of what costs nᶜ: a logarithm is below 0.25 from 1 to 100,000. */
+/** Returns c of a cost nᶜ; a logarithm is below 0.25 from 1 to 100,000. */
 function growth(first: number, last: number, ratio: number): string {
   return (Math.log(last / first) / Math.log(ratio)).toFixed(2);
 }
@@ -195,20 +202,20 @@ publishAtEnd(() => ({
   name: 'queue-cost',
   title: 'What each thing that the system does costs Redis',
   notes: [
-    `By Redis's own account of the CPU of the thread that serves (INFO cpu), on servers of their own, in turns; medians of ${rounds} rounds. One size is another in each table; the others are ${usual.workers} workers of ${rows} rows, ${usual.waiting} waiting, one owner, one model. All workers but one are full.`,
-    `With many owners ${waitingOfMany.toLocaleString('en')} wait. The last column is the power of the size by which a cost grows: a logarithm is below 0.25 over 100,000.`,
+    `CPU time of Redis's main thread (INFO cpu), on separate servers, alternating; medians of ${rounds} rounds. Each table changes one size; the others are ${usual.workers} workers of ${rows} rows, ${usual.waiting} waiting, one owner, one model. All workers but one are full.`,
+    `With many owners ${waitingOfMany.toLocaleString('en')} requests wait. The last column is the exponent by which a cost grows with the size: a logarithm is below 0.25 over 100,000.`,
   ],
   tables,
 }));
 
 it.each(Object.keys(sizes) as (keyof Scene)[])(
-  'costs Redis so much with more %s',
+  'CPU time of Redis by number of %s',
   { timeout: 1_800_000 },
   async (name) => {
     const waiting = name === 'owners' ? waitingOfMany : usual.waiting;
     const systems: Awaited<ReturnType<typeof open>>[] = [];
     for (const size of sizes[name]) systems.push(await open({ ...usual, waiting, [name]: size }));
-    // In turns, so that all have the same of a busy machine; the first rounds warm up.
+    // Alternate, so that load of the machine affects all equally; the first rounds warm up.
     for (let round = 0; round < rounds; round++) for (const system of systems) await system.round();
     for (const system of systems) await system.close();
     const most = sizes[name].at(-1)! / sizes[name][0]!;

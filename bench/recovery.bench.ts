@@ -1,15 +1,15 @@
-/** How long a request waits when its worker is killed (SIGKILL) in mid-picture and the next worker is started at once. */
+/** Time until a request runs again after its worker is killed (SIGKILL) in mid-image and another is started at once. */
 import { it } from 'vitest';
 import { ended, stream, submit } from '../test/e2e/client.ts';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
 import { publish } from './publish.ts';
-import { middle } from './report.ts';
+import { medianWithRange } from './report.ts';
 import { tableOf } from './table.ts';
 
 const trials = 5;
 const body = { prompt: 'a red apple on a white background', num_inference_steps: 60, preview: 'off' };
 
-it('seconds from the kill, and from the return of a worker, until the request runs again', async () => {
+it('seconds from the kill, and from the start of another worker, until the request runs again', async () => {
   const system = await startSystem();
   const sinceKillS: number[] = [];
   const sinceReturnS: number[] = [];
@@ -38,16 +38,16 @@ it('seconds from the kill, and from the return of a worker, until the request ru
     name: 'recovery',
     title: 'How long a request waits when its worker is killed',
     notes: [
-      `SIGKILL in mid-picture (step 20 of ${body.num_inference_steps}), the next worker started at once, ${trials} times; medians, with the least and the most.`,
+      `SIGKILL in mid-image (step 20 of ${body.num_inference_steps}), the next worker started at once, ${trials} times; medians, with minimum and maximum.`,
       'The aim is 5 s at p99.',
-      'Until WORKER_TTL_MS (3 s) is over, the killed worker could be alive: that is most of it, or the start of the next worker on a busy machine.',
+      'Most of the time is WORKER_TTL_MS (3 s), during which the killed worker may still be alive, or the start of the next worker on a busy machine.',
     ],
     tables: [
       tableOf('Seconds (less is better)', {
         s: {
-          'kill to running again': middle(sinceKillS),
-          'next worker up to running again': middle(sinceReturnS),
-          'next worker up to the picture': middle(toEndS),
+          'kill to running again': medianWithRange(sinceKillS),
+          'next worker up to running again': medianWithRange(sinceReturnS),
+          'next worker up to the image': medianWithRange(toEndS),
         },
       }),
     ],

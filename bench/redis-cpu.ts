@@ -1,14 +1,14 @@
-/** What Redis says that it has used of a CPU: of the thread that serves all commands, reading and writing connections included. */
+/** CPU time of Redis's main thread (INFO cpu), which serves all commands and connections. */
 import type { StoreConnection } from '@darkroom/store';
 
-/** µs since it began. */
+/** Returns the CPU µs of Redis since its start. */
 export async function cpuOf({ redis }: StoreConnection): Promise<number> {
   const info = await redis.info('cpu');
   const parts = [...info.matchAll(/^used_cpu_(?:user|sys)_main_thread:([\d.]+)/gm)];
   return parts.reduce((sum, [, seconds]) => sum + 1e6 * Number(seconds), 0);
 }
 
-/** µs that Redis took while `act` ran, when nobody else asks it anything, and without what asking for this takes. */
+/** Returns the CPU µs of Redis while `act` runs, without the cost of INFO. No other client may use Redis meanwhile. */
 export async function costOf(store: StoreConnection, act: () => Promise<unknown>): Promise<number> {
   const atStart = await cpuOf(store);
   const before = await cpuOf(store);

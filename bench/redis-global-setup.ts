@@ -1,4 +1,4 @@
-/** The Redis of a bench is a process of this machine: one in a container is behind a proxy, and its CPU is nobody's child. */
+/** Starts the benches' Redis as a child process, because the CPU time of one in a container cannot be read. */
 import { startPrivateRedis } from '../libs/testing/src/private-redis.ts';
 import type { TestProject } from 'vitest/node';
 

@@ -1,4 +1,4 @@
-/** What APIs ask Redis for clients of a simulated system: each request is submitted, followed to its end or polled, and fetched. */
+/** Redis load of the APIs of a simulated system: requests are submitted, streamed or polled, and fetched. */
 import {
   connectStore,
   createEventHub,
@@ -15,7 +15,7 @@ export interface ClientsOptions {
   url: string;
   prefix: string;
   model: string;
-  /** Clients follow the events; else they poll. */
+  /** True if clients stream events; otherwise they poll. */
   isFollowed: boolean;
 }
 
@@ -27,16 +27,16 @@ interface Api {
 interface Client {
   api: Api;
   sinceMs: number;
-  /** Ends its subscription. */
+  /** Unsubscribes. */
   leave: () => void;
 }
 
 const apis = 4;
 const owners = 100;
 const pollEveryMs = 1000;
-/** A stream looks for what it may have missed: `checkMs` of apps/api/src/follow/tail-events.ts. */
+/** Interval at which a stream checks for missed events: `checkMs` of apps/api/src/follow/tail-events.ts. */
 const checkEveryMs = 5000;
-/** `createCached` of apps/api keeps what it has read for so long. */
+/** Cache time of stats in apps/api (`createCached`). */
 const statsEveryMs = 1000;
 
 export class SimulatedClients {
@@ -66,7 +66,7 @@ export class SimulatedClients {
     this.#open.set(id, { api, sinceMs: nowMs, leave });
   }
 
-  /** The client of a request that has ended takes what it asked for. */
+  /** Fetches the output of a request that has ended. */
   async fetch(id: string): Promise<void> {
     const client = this.#open.get(id);
     if (client === undefined) return;
@@ -76,7 +76,7 @@ export class SimulatedClients {
     await readOutput(client.api.store, id, 0);
   }
 
-  /** What comes again and again while requests are open, and is due by now. */
+  /** Yields the periodic reads of open requests that are due in this interval. */
   *upkeep(fromMs: number, toMs: number): Generator<Promise<unknown>> {
     const isDue = (sinceMs: number, everyMs: number): boolean =>
       Math.floor((toMs - sinceMs) / everyMs) > Math.floor((fromMs - sinceMs) / everyMs);

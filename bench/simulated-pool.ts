@@ -1,7 +1,7 @@
 /**
- * A pool of workers with stand-in engines, and all that workers, former, APIs and janitors of such a pool ask Redis in a second: by
- * the store's own functions, as much in one call as they put there, each worker over connections of its own. Time is
- * simulated: what is due in the same few milliseconds is asked at once, and the next are begun when all is answered.
+ * Simulated pool of workers: sends the Redis commands of its workers, batch-former, APIs and janitors, with the store's
+ * own functions and batch sizes, over separate connections per worker. Time is simulated: commands due in the same few
+ * milliseconds are sent together, and the next ones after all replies.
  */
 import {
   connectStore,
@@ -23,26 +23,26 @@ import { seedWorker, silentLogger } from '@darkroom/testing';
 import { BatchFormer } from '../apps/batch-former/src/batch-former.ts';
 import { SimulatedClients } from './simulated-clients.ts';
 
-/** What the rows of a worker do. */
+/** Work of a worker's rows. */
 export interface Work {
-  /** Simulated time between two calls of a worker, ms. */
-  turnMs: number;
-  /** Of a row. */
-  turns: number;
-  /** What a row says in its turn `turn`, from 1. `isSecond`: it is the worker's first of a second. */
-  saying: (delivery: Delivery, turn: number, isSecond: boolean) => RequestWrite[];
-  /** What follows in a call of its own when its output is there. */
-  ending: (delivery: Delivery) => RequestWrite[];
+  /** Simulated time between two writes of a worker, ms. */
+  stepMs: number;
+  /** Steps of a row. */
+  steps: number;
+  /** Returns the writes of a row in a step, from 1. `isSecond`: the worker's first step of a second. */
+  stepWrites: (delivery: Delivery, step: number, isSecond: boolean) => RequestWrite[];
+  /** Returns the writes of the output, in a separate call after the last step. */
+  endWrites: (delivery: Delivery) => RequestWrite[];
 }
 
 export interface PoolOptions {
   url: string;
   workers: number;
-  /** Of each worker. */
+  /** Rows per worker. */
   rows: number;
   work: Work;
   isFollowed: boolean;
-  /** Requests that wait, besides those that run. */
+  /** Waiting requests, in addition to running ones. */
   waiting: number;
 }
 
@@ -50,18 +50,18 @@ interface SimulatedWorker {
   store: StoreConnection;
   inbox: WorkerInbox;
   identity: WorkerIdentity;
-  rows: { delivery: Delivery; turn: number }[];
+  rows: { delivery: Delivery; step: number }[];
   batches: number;
 }
 
 const model = 'tiny';
 const prefix = 'bench';
-/** About what a former's own turn takes. */
+/** Simulated tick, about as long as one pass of the batch-former. */
 const tickMs = 5;
 const heartbeatMs = 1000;
 const sweepMs = 500;
 const janitors = 2;
-/** A busy worker's inbox is asked again when something came. */
+/** Timeout of an inbox read; a busy worker reads again only after a message. */
 const inboxWaitS = 3600;
 
 export class SimulatedPool {
@@ -69,14 +69,14 @@ export class SimulatedPool {
   readonly #workers: SimulatedWorker[] = [];
   readonly #clients: SimulatedClients;
   readonly #former: BatchFormer;
-  /** Of former and janitors. */
+  /** Connection of the batch-former and the janitors. */
   readonly store: StoreConnection;
   readonly #wakeups: EventHub;
   #isClosed = false;
   #nowMs = 0;
   /** Requests that have ended. */
   ended = 0;
-  /** Calls of workers. */
+  /** Write calls of workers. */
   calls = 0;
 
   constructor(options: PoolOptions) {
@@ -84,17 +84,17 @@ export class SimulatedPool {
     this.#clients = new SimulatedClients({ ...options, prefix, model });
     this.store = connectStore({ ...options, prefix });
     this.#wakeups = createEventHub(this.store);
-    const policy = { maxSize: options.rows, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
+    const policy = { maxSize: options.rows, timeoutMs: 0 };
     this.#former = new BatchFormer({ store: this.store, wakeups: this.#wakeups, policy, log: silentLogger() });
   }
 
-  /** Until all rows run, each at another place of its way, and others wait. */
+  /** Fills the pool: all rows run, at random steps, and requests wait. */
   async fill(): Promise<void> {
     const { url, workers, rows, waiting, work } = this.#options;
     for (let index = 0; index < workers; index++) {
       const store = connectStore({ url, prefix });
       const identity = await seedWorker(store, { model, workerId: `w${index}`, capacity: rows });
-      this.#workers.push({ store, identity, inbox: openInbox(store, identity), rows: [], batches: 0 });
+      this.#workers.push({ store, identity, inbox: openInbox(store, () => identity), rows: [], batches: 0 });
       void this.#receive(this.#workers.at(-1)!);
     }
     await this.#wakeups.listen(model, () => {});
@@ -103,17 +103,17 @@ export class SimulatedPool {
     await this.#former.runOnce(model);
     const { running } = await readStats(this.store, model);
     if (running < workers * rows) throw new Error(`only ${running} rows run`);
-    await this.run(work.turnMs);
+    await this.run(work.stepMs);
     for (const worker of this.#workers)
-      for (const row of worker.rows) row.turn = Math.floor(Math.random() * (work.turns - 1));
+      for (const row of worker.rows) row.step = Math.floor(Math.random() * (work.steps - 1));
   }
 
-  /** All that is asked in this time. */
+  /** Runs the pool for this simulated time. */
   async run(ms: number): Promise<void> {
     for (const endMs = this.#nowMs + ms; this.#nowMs < endMs; this.#nowMs += tickMs) {
       await Promise.all([
         ...this.#clients.upkeep(this.#nowMs, this.#nowMs + tickMs),
-        ...this.#due(this.#options.work.turnMs).map((worker) => this.#turn(worker)),
+        ...this.#due(this.#options.work.stepMs).map((worker) => this.#step(worker)),
         ...this.#due(heartbeatMs).map((worker) => this.#beat(worker)),
         ...(this.#nowMs % sweepMs === 0 ? this.#sweep() : []),
       ]);
@@ -132,22 +132,22 @@ export class SimulatedPool {
     await this.store.close();
   }
 
-  /** Those whose turn falls into this tick: spread over the interval. */
+  /** Returns the workers that are due in this tick; workers are spread over the interval. */
   #due(everyMs: number): SimulatedWorker[] {
     const from = ((this.#nowMs % everyMs) * this.#workers.length) / everyMs;
     const count = (tickMs * this.#workers.length) / everyMs;
     return this.#workers.slice(Math.round(from), Math.round(from + count));
   }
 
-  async #turn(worker: SimulatedWorker): Promise<void> {
-    const { saying, ending, turns, turnMs } = this.#options.work;
-    const isSecond = this.#nowMs % 1000 < turnMs;
-    const said = worker.rows.flatMap((row) => saying(row.delivery, ++row.turn, isSecond));
-    await this.#write(worker, said);
-    const done = worker.rows.filter(({ turn }) => turn >= turns);
-    worker.rows = worker.rows.filter(({ turn }) => turn < turns);
+  async #step(worker: SimulatedWorker): Promise<void> {
+    const { stepWrites, endWrites, steps, stepMs } = this.#options.work;
+    const isSecond = this.#nowMs % 1000 < stepMs;
+    const writes = worker.rows.flatMap((row) => stepWrites(row.delivery, ++row.step, isSecond));
+    await this.#write(worker, writes);
+    const done = worker.rows.filter(({ step }) => step >= steps);
+    worker.rows = worker.rows.filter(({ step }) => step < steps);
     for (const { delivery } of done) {
-      await this.#write(worker, ending(delivery));
+      await this.#write(worker, endWrites(delivery));
       this.ended += 1;
       await Promise.all([this.#clients.fetch(delivery.id), this.#clients.submit(this.#nowMs)]);
     }
@@ -158,7 +158,7 @@ export class SimulatedPool {
     this.calls += 1;
     const outcomes = await writeBatch(store, identity, writes, { batch: this.calls });
     const refused = outcomes.find((outcome) => outcome !== 'written' && outcome !== 'finished');
-    if (refused !== undefined) throw new Error(`a write of ${worker.rows.length} rows is ${refused}`);
+    if (refused !== undefined) throw new Error(`a write of ${worker.rows.length} rows returned "${refused}"`);
   }
 
   async #beat({ store, identity, inbox: { lastRead } }: SimulatedWorker): Promise<void> {
@@ -179,7 +179,7 @@ export class SimulatedPool {
       for (const message of messages)
         if (message.type === 'run')
           for (const { token, envelope } of message.requests)
-            worker.rows.push({ delivery: { id: envelope.id, token }, turn: 0 });
+            worker.rows.push({ delivery: { id: envelope.id, token }, step: 0 });
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * From `npm start` to the first picture on a machine that has been set up, and what the system takes of the memory afterwards:
- * the real command, as somebody types it, with the Redis of its own.
+ * Time from `npm start` to the first image on a machine that is set up, and memory of the system afterwards: the real
+ * command, which starts its own Redis.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
@@ -21,18 +21,18 @@ const rounds = 5;
 const restMs = 15_000;
 const root = new URL('..', import.meta.url).pathname;
 
-/** What the probe tells, or a line of the log; ms since 1970. */
+/** An event of the probe or the log; `at` in ms since 1970. */
 interface Moment {
   what: string;
   at: number;
 }
 
-/** The first of each name, ms since the command. */
+/** Time of the first event of each name, ms since the command. */
 type Moments = ReadonlyMap<string, number>;
 
 interface Run {
   moments: Moments;
-  /** By what each process is, MB. */
+  /** Memory in MB by process. */
   memory: Readonly<Record<string, number>>;
 }
 
@@ -43,13 +43,13 @@ const scripts: readonly (readonly [part: string, name: string])[] = [
   ['engine-process.js', 'first engine'],
 ];
 
-/** Lines of the log that say how far it is, and what is so then. */
-const said: readonly (readonly [pattern: RegExp, what: string])[] = [
+/** Log lines that mark a milestone, and its name. */
+const milestonePatterns: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/using \S*redis-server/, 'settings read, all built'],
   [/"app":"api".*"msg":"ready"/, 'API ready'],
-  [/"app":"worker".*"part":"unet","device"/, 'model of pictures loaded'],
+  [/"app":"worker".*"part":"unet","device"/, 'model of images loaded'],
   [/"app":"worker".*"msg":"loaded"/, 'first model ready'],
-  [/"app":"worker".*"model":"emoji-sd".*"msg":"serving"/, 'model of pictures serves'],
+  [/"app":"worker".*"model":"emoji-sd".*"msg":"serving"/, 'model of images serves'],
   [/"app":"worker".*"msg":"ready"/, 'all models serve'],
   [/running at http/, 'greeted'],
 ];
@@ -66,18 +66,18 @@ async function run(shouldMeasureMemory: boolean): Promise<Run> {
       PATH: process.env['PATH'],
       HOME: process.env['HOME'],
       PORT: '0',
-      // It takes memory itself.
+      // The probe takes memory itself.
       ...(!shouldMeasureMemory && { NODE_OPTIONS: probe, START_PROBE_FILE: probeFile }),
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  // With npm gone, the system stops by itself: its output ends with it.
+  // The system stops when npm ends, and closes its output then.
   const stopped = once(child, 'close');
   const output = listenTo(child, moments);
   try {
-    await output.until('model of pictures serves');
+    await output.until('model of images serves');
     await ended(output.url, await submit(output.url, { prompt: 'a red apple on a white background' }));
-    moments.push({ what: 'first picture', at: Date.now() });
+    moments.push({ what: 'first image', at: Date.now() });
     await output.until('greeted');
     const text = { model: 'emoji-writer', prompt: 'something sweet', max_tokens: 40 };
     await ended(output.url, await submit(output.url, text));
@@ -92,23 +92,23 @@ async function run(shouldMeasureMemory: boolean): Promise<Run> {
   }
 }
 
-/** Takes note of what is said, and waits for it. */
+/** Records milestones from the log; `until` waits for one. */
 function listenTo(child: ChildProcess, moments: Moment[]) {
-  const told = new EventEmitter();
+  const milestones = new EventEmitter();
   const listener = { url: '', until };
   createInterface({ input: child.stdout! }).on('line', (line) => {
     listener.url ||= /"url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
-    for (const [pattern, what] of said) {
+    for (const [pattern, what] of milestonePatterns) {
       if (!pattern.test(line)) continue;
       moments.push({ what, at: Date.now() });
-      told.emit(what);
+      milestones.emit(what);
     }
   });
   const gone = new AbortController();
   child.once('exit', () => gone.abort());
 
   async function until(wanted: string): Promise<void> {
-    if (!moments.some(({ what }) => what === wanted)) await once(told, wanted, { signal: gone.signal });
+    if (!moments.some(({ what }) => what === wanted)) await once(milestones, wanted, { signal: gone.signal });
   }
   return listener;
 }
@@ -132,8 +132,8 @@ function since(beganAt: number, moments: readonly Moment[]): Moments {
   return first;
 }
 
-it('from npm start to the first picture', { timeout: 600_000 }, async () => {
-  // Nothing of the first is reported: it builds what has changed.
+it('from npm start to the first image', { timeout: 600_000 }, async () => {
+  // Discard the first run: it builds what has changed.
   await run(false);
   const runs: Moments[] = [];
   for (let round = 0; round < rounds; round++) runs.push((await run(false)).moments);
@@ -143,10 +143,10 @@ it('from npm start to the first picture', { timeout: 600_000 }, async () => {
   const all = Object.values(memory).reduce((sum, part) => sum + part, 0);
   publish({
     name: 'start',
-    title: 'From npm start to the first picture, and the memory it takes',
+    title: 'From npm start to the first image, and the memory it takes',
     notes: [
-      `The real command on a machine that has been set up; medians of ${rounds} runs. The aim is 4,000 ms to the first picture.`,
-      'Memory is at rest, after a picture and a text; what processes share is counted once. The aim is 450 MB.',
+      `The real command on a machine that is set up; medians of ${rounds} runs. The aim is 4,000 ms to the first image.`,
+      'Memory is measured at rest, after an image and a text; shared pages count once. The aim is 450 MB.',
     ],
     tables: [
       tableOf('Since the command, ms (less is better)', {

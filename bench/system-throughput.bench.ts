@@ -1,15 +1,16 @@
 /**
- * How much of the engine's speed reaches the clients: steps/s of the whole system with 16 requests in flight, divided by
- * the same pipeline in a bare loop in one process. Both take turns in one run, because the machine is shared and noisy.
+ * Share of the engine's throughput that reaches clients: steps/s of the full system with 16 requests in flight, divided
+ * by the same pipeline in a bare loop in one process. Both alternate in one run, because the machine is shared and
+ * noisy.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPipeline } from '@darkroom/diffusion';
-import { encodePicture } from '@darkroom/imaging';
+import { encodeImage } from '@darkroom/imaging';
 import { it } from 'vitest';
 import { ended, submit } from '../test/e2e/client.ts';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
 import { publishAtEnd } from './publish.ts';
-import { middle } from './report.ts';
+import { medianWithRange } from './report.ts';
 import { type Cell, tableOf } from './table.ts';
 
 const rounds = 3;
@@ -19,16 +20,16 @@ const requestsPerRound = 48;
 const standIn = { steps: 20, stepMs: 50, places: batchSize };
 const body = { prompt: 'a red apple on a white background', guidance_scale: 3, scheduler: 'dpmpp_2m', preview: 'off' };
 
-const bareNames = { all: 'bare loop, whole pictures', steps: 'bare loop, model and scheduler only' };
+const bareNames = { all: 'bare loop, whole images', steps: 'bare loop, model and scheduler only' };
 
 interface BareTimes {
-  /** Model and scheduler only. */
+  /** Seconds of model and scheduler only. */
   stepsS: number;
-  /** With text encoding, VAE decoding and PNG encoding: all that makes a picture. */
+  /** Seconds including text encoding, VAE decoding and PNG encoding. */
   allS: number;
 }
 
-/** The same pictures in batches of 8, with nothing around the pipeline. */
+/** Makes the same images in batches of 8 with the bare pipeline. */
 async function runBare(
   pipeline: Awaited<ReturnType<typeof loadPipeline>>,
   steps: number,
@@ -61,19 +62,19 @@ async function runBare(
       stepsMs += performance.now() - start;
     }
     for (const row of rows)
-      await encodePicture(await pipeline.finish(row), { outputFormat: 'png', outputCompression: 100 });
+      await encodeImage(await pipeline.finish(row), { outputFormat: 'png', outputCompression: 100 });
   }
   return { stepsS: stepsMs / 1000, allS: (performance.now() - begin) / 1000 };
 }
 
-/** A closed loop of 16 clients that submit and wait; returns seconds for all requests. */
-async function runSystem(url: string, asked: object, seed: number): Promise<number> {
+/** Runs a closed loop of 16 clients that submit and wait; returns the seconds for all requests. */
+async function runSystem(url: string, fields: object, seed: number): Promise<number> {
   const begin = performance.now();
   let next = 0;
   const client = async (): Promise<void> => {
     while (next < requestsPerRound) {
       const index = next++;
-      const id = await submit(url, { ...asked, prompt: body.prompt, seed: seed + index });
+      const id = await submit(url, { ...fields, prompt: body.prompt, seed: seed + index });
       const outcome = await ended(url, id);
       if (outcome !== 'succeeded') throw new Error(`${id} ${outcome}`);
     }
@@ -82,7 +83,7 @@ async function runSystem(url: string, asked: object, seed: number): Promise<numb
   return (performance.now() - begin) / 1000;
 }
 
-/** The stand-in alone, with as many pictures at once as it takes; returns seconds for all. */
+/** Runs the stand-in alone with all its slots in use; returns the seconds for all images. */
 async function runStandIn(): Promise<number> {
   const begin = performance.now();
   let next = 0;
@@ -99,19 +100,19 @@ publishAtEnd(() => ({
   name: 'system-throughput',
   title: "How much of the engine's speed reaches the clients",
   notes: [
-    `${inFlight} requests in flight over HTTP and SSE, batches of up to ${batchSize} rows, guidance ${body.guidance_scale}, against the same pipeline in a bare loop in one process with batches of ${batchSize}; ${rounds} rounds of ${requestsPerRound} pictures, in turns. Medians, with the lowest and the highest.`,
-    'The aim is 0.97 of the bare loop, pictures against pictures, and 0.98 with the stand-in.',
-    `The stand-in takes time and no CPU: ${standIn.steps} steps of ${standIn.stepMs} ms for each of ${standIn.places} pictures at once (bench/stand-in.mjs).`,
-    'The limit, where model and queue share two cores: what the queue takes of a CPU for a picture (docs/benchmarks/added-latency-cpu.md) is missing to the model. The shorter a picture, the larger its part.',
-    'Whole pictures are text encoding, steps, decoding and PNG: on few cores decoding and encoding come out of the same time, in the bare loop too.',
+    `${inFlight} requests in flight over HTTP and SSE, batches of up to ${batchSize} rows, guidance ${body.guidance_scale}, against the same pipeline in a bare loop in one process with batches of ${batchSize}; ${rounds} alternating rounds of ${requestsPerRound} images. Medians, with minimum and maximum.`,
+    'The aim is 0.97 of the bare loop, images against images, and 0.98 with the stand-in.',
+    `The stand-in takes time and no CPU: ${standIn.steps} steps of ${standIn.stepMs} ms for each of ${standIn.places} images at once (bench/stand-in.mjs).`,
+    'The limit, if model and queue share two cores: the model lacks the CPU time that the queue uses per image (docs/benchmarks/added-latency-cpu.md). The shorter an image, the larger the share.',
+    'Whole images are text encoding, steps, decoding and PNG: on few cores decoding and encoding compete for the same CPU, in the bare loop too.',
   ],
   tables: [
     tableOf('Row steps a second (more is better)', found, ['system', ...Object.values(bareNames)]),
-    tableOf('System ÷ bare loop (more is better)', found, ['÷ whole pictures', '÷ model and scheduler only']),
+    tableOf('System ÷ bare loop (more is better)', found, ['÷ whole images', '÷ model and scheduler only']),
   ],
 }));
 
-it.each([20, 50])('steps/s of the system over steps/s of a bare loop, %i steps a picture', async (steps) => {
+it.each([20, 50])('steps/s of the system over steps/s of a bare loop, %i steps an image', async (steps) => {
   const pipeline = await loadPipeline({ directory: 'models/emoji-sd' });
   const system = await startSystem({ environment: { BATCH_MAX_SIZE: String(batchSize) } });
   try {
@@ -127,11 +128,11 @@ it.each([20, 50])('steps/s of the system over steps/s of a bare loop, %i steps a
       rates.push({ bareSteps: rowSteps / bare.stepsS, bareAll: rowSteps / bare.allS, system: rowSteps / systemS });
     }
     found[`${steps} steps`] = {
-      system: middle(rates.map((each) => each.system)),
-      [bareNames.all]: middle(rates.map(({ bareAll }) => bareAll)),
-      [bareNames.steps]: middle(rates.map(({ bareSteps }) => bareSteps)),
-      '÷ whole pictures': middle(ratios.map(({ all }) => all)),
-      '÷ model and scheduler only': middle(ratios.map((each) => each.steps)),
+      system: medianWithRange(rates.map((each) => each.system)),
+      [bareNames.all]: medianWithRange(rates.map(({ bareAll }) => bareAll)),
+      [bareNames.steps]: medianWithRange(rates.map(({ bareSteps }) => bareSteps)),
+      '÷ whole images': medianWithRange(ratios.map(({ all }) => all)),
+      '÷ model and scheduler only': medianWithRange(ratios.map((each) => each.steps)),
     };
   } finally {
     await stopSystem(system);
@@ -158,9 +159,9 @@ it('steps/s of the system over those of a stand-in alone', async () => {
       rates.push({ bare: rowSteps / bareS, system: rowSteps / systemS });
     }
     found['stand-in, 20 steps'] = {
-      system: middle(rates.map((each) => each.system)),
-      [bareNames.all]: middle(rates.map(({ bare }) => bare)),
-      '÷ whole pictures': middle(rates.map(({ bare, system: whole }) => whole / bare)),
+      system: medianWithRange(rates.map((each) => each.system)),
+      [bareNames.all]: medianWithRange(rates.map(({ bare }) => bare)),
+      '÷ whole images': medianWithRange(rates.map(({ bare, system: whole }) => whole / bare)),
     };
   } finally {
     await stopSystem(system);

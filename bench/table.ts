@@ -1,26 +1,26 @@
-/** A table of figures: as Markdown, and as a panel of a plot. */
+/** Tables of figures, as Markdown and as panels of a plot. */
 import type { Bar, Panel } from './plot.ts';
 import { quantile } from './report.ts';
 
-/** What is undefined was not measured. */
+/** A cell; undefined if not measured. */
 export type Cell = string | number | Bar | undefined;
 
 export interface Table {
-  /** What it shows and in which unit, and which end is the better one. */
+  /** Quantity, unit, and which direction is better. */
   title: string;
   columns: readonly (string | number)[];
   rows: readonly (readonly Cell[])[];
   /**
-   * How it is drawn, if it is: bars, of which each row is a group and each column has a colour; lines over the numbers or the names of the
-   * first column; or a line for each row, over the columns that are numbers.
+   * Type of plot, if drawn. `bars`: each row is a group, each column a color. `lines`: one per column, over the first
+   * column. `lines of rows`: one per row, over the numeric columns.
    */
   drawn?: 'bars' | 'lines' | 'lines of rows' | undefined;
 }
 
-/** What was found, by column and then by row. */
+/** Results by column, then by row. */
 export type Found = Readonly<Record<string, Readonly<Record<string, Cell>>>>;
 
-/** @param names of the rows; without them all that the first column has. */
+/** Returns a table. @param names names of the rows; by default all of the first column. */
 export function tableOf(title: string, found: Found, names?: readonly string[], isDrawn = true): Table {
   const columns = Object.values(found);
   const rows = (names ?? Object.keys(columns[0] ?? {})).map((name) => [name, ...columns.map((each) => each[name])]);
@@ -29,14 +29,14 @@ export function tableOf(title: string, found: Found, names?: readonly string[], 
 
 const percentiles = { p10: 0.1, p25: 0.25, p50: 0.5, p75: 0.75, p90: 0.9, p95: 0.95, p99: 0.99, worst: 1 };
 
-/** How many values, by name, are spread: a line for each. */
+/** Returns a table of percentiles with one column, and one line of the plot, per name. */
 export function percentileTable(title: string, found: Readonly<Record<string, readonly number[]>>): Table {
   const all = Object.values(found);
   const rows = Object.entries(percentiles).map(([name, share]) => [name, ...all.map((each) => quantile(each, share))]);
   return { title, columns: ['', ...Object.keys(found)], rows, drawn: 'lines' };
 }
 
-/** As Markdown has it, with columns of one width. */
+/** Returns the table as Markdown with aligned columns. */
 export function tableText({ title, columns, rows }: Table): string {
   const cells = [columns, ...rows].map((row) => columns.map((_, at) => written(row[at])));
   const widths = columns.map((_, at) => Math.max(3, ...cells.map((row) => row[at]!.length)));
@@ -57,13 +57,13 @@ function written(cell: Cell): string {
     : `${figure(cell.value)} (${cell.spread.map(figure).join('–')})`;
 }
 
-/** Whole numbers as they are, others with three digits. */
+/** Formats whole numbers in full and others with three digits. */
 function figure(value: number): string {
   const digits = Number.isInteger(value) ? {} : { maximumSignificantDigits: 3, minimumSignificantDigits: 2 };
   return value.toLocaleString('en', digits);
 }
 
-/** @returns undefined for a table that is not drawn. */
+/** Returns the panel of a table; undefined if it is not drawn. */
 export function panelOf({ title, columns, rows, drawn }: Table): Panel | undefined {
   if (drawn === undefined) return undefined;
   const names = columns.slice(1).map(String);
@@ -88,7 +88,7 @@ export function panelOf({ title, columns, rows, drawn }: Table): Panel | undefin
   return { kind: 'lines', title, xTitle: String(columns[0]), ...xNames, series };
 }
 
-/** Those of which both are numbers. */
+/** Returns the points of which both coordinates are numbers. */
 function pointsOf(xs: readonly Cell[], ys: readonly Cell[]): (readonly [x: number, y: number])[] {
   return xs.flatMap((x, at) => {
     const y = barOf(ys[at])?.value;

@@ -1,6 +1,6 @@
 /**
- * A published model beside llama.cpp's own server with the same weights, one thread each: our pipeline alone, and the whole
- * system. Requests come from so many clients, each of which asks again as soon as it has its answer.
+ * A published model against llama.cpp's own server with the same weights, one thread each: our pipeline alone, and the
+ * full system. Clients run closed loops.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, renameSync } from 'node:fs';
@@ -10,19 +10,19 @@ import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
 import { it } from 'vitest';
 import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
 import { textInput } from '../libs/language/src/testing/text-table.ts';
-import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
 import { readTextFrames } from '../test/e2e/text-frames.ts';
 import { llamaTool, type LlamaServer, startBuiltServer, whyNoBuiltServer } from '../test/systems/llama-server.ts';
 import { provideSmollm2, provideSmollm2File, whyNoSmollm2 } from '../test/systems/smollm2.ts';
 import { childrenOf, cpuSecondsOf, redisPid } from './processes.ts';
 import { publish } from './publish.ts';
-import { middle, quantile } from './report.ts';
+import { medianWithRange, quantile } from './report.ts';
 import type { Cell, Table } from './table.ts';
 
 const sizes = [1, 4, 8, 16];
 const rounds = 3;
 
-/** Each client asks at least once. */
+/** Returns the number of texts per round, at least one per client. */
 const textsOf = (inFlight: number) => Math.ceil(1.5 * inFlight) + 2;
 
 interface Work {
@@ -30,14 +30,14 @@ interface Work {
   tokens: number;
 }
 
-/** When the pieces of a text came. */
+/** Arrival times of the chunks of a text. */
 type Times = number[];
 
 interface Peer {
   name: string;
-  /** Writes all with so many at a time. */
+  /** Generates all texts with this many in flight. */
   write(works: readonly Work[], inFlight: number): Promise<Measured[]>;
-  /** Processes that do it, by what they are. */
+  /** Returns the serving processes by name. */
   pids(): Readonly<Record<string, readonly number[]>>;
 }
 
@@ -51,11 +51,11 @@ interface Round {
   cpu: number;
   firstMs: number;
   gapMs: number;
-  /** Milliseconds of a CPU for a token, of each process. */
+  /** CPU milliseconds per token, by process. */
   cpuMs: Readonly<Record<string, number>>;
 }
 
-/** Prompts of 16 to 128 tokens, answers of 16 to 64; other ones for each round, so that none is known. */
+/** Returns prompts of 16 to 128 tokens and answers of 16 to 64; new ones per round, so that none is in the cache. */
 function worksOf(count: number, seed: number): Work[] {
   const random = new RandomNumbers(seed);
   const between = (low: number, high: number) => low + Math.floor(random.next() * (high - low + 1));
@@ -65,7 +65,7 @@ function worksOf(count: number, seed: number): Work[] {
   }));
 }
 
-/** The pipeline in this process: whoever leaves is replaced at once. */
+/** Returns a peer that runs the pipeline in this process; a finished row is replaced at once. */
 function barePeer(pipeline: TextPipeline): Peer {
   const write = async (works: readonly Work[], inFlight: number): Promise<Measured[]> => {
     const waiting = [...works];
@@ -97,7 +97,7 @@ function barePeer(pipeline: TextPipeline): Peer {
   return { name: 'pipeline', write, pids: () => ({ pipeline: [process.pid] }) };
 }
 
-/** Clients of a server that stream. */
+/** Returns a peer of streaming HTTP clients. */
 function httpPeer(name: string, ask: (work: Work) => Promise<Response>, pids: Peer['pids']): Peer {
   const write = async (works: readonly Work[], inFlight: number): Promise<Measured[]> => {
     const waiting = [...works];
@@ -166,7 +166,7 @@ async function measure(peer: Peer, works: readonly Work[], inFlight: number): Pr
   };
 }
 
-/** The file of 8 bits, whose weights are those of the one that is made into ONNX. */
+/** Returns the 8-bit file, quantized from the same weights as the ONNX model. */
 async function provideQ8(): Promise<string> {
   const file = await provideSmollm2File();
   const target = join(file, '../SmolLM2-135M-Instruct.Q8_0.gguf');
@@ -178,16 +178,16 @@ async function provideQ8(): Promise<string> {
 }
 
 const missing = whyNoBuiltServer() ?? whyNoSmollm2();
-if (missing !== undefined) console.log(`nothing beside llama.cpp: ${missing}`);
+if (missing !== undefined) console.log(`skipped the comparison with llama.cpp: ${missing}`);
 
-it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }, async () => {
+it.skipIf(missing !== undefined)('throughput against llama.cpp', { timeout: 600_000 }, async () => {
   const directory = await provideSmollm2();
   const file = await provideQ8();
   const dtypes = { all: 'int8', parts: {} } as const;
   const pipeline = await loadTextPipeline({ directory, threads: 1, dtypes });
   const own = { MODEL_DIR: directory, MODEL_DTYPE: 'int8', NUM_THREADS: '1', KV_TOKENS: '4096' };
   const worker = { name: 'worker', environment: own } as const;
-  const environment = { ...patience, BATCH_MAX_SIZE: '16' };
+  const environment = { ...longWorkerTtl, BATCH_MAX_SIZE: '16' };
   const system = await startSystem({ parts: ['api', 'batch-former', 'janitor', worker], environment });
   const found = new Map<number, Found>();
   try {
@@ -217,9 +217,9 @@ it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }
     name: 'text-beside-server',
     title: "SmolLM2-135M-Instruct beside llama.cpp's server",
     notes: [
-      `The same weights on both sides, our int8 and Q8_0, one thread each; clients ask again when they have their answer: prompts of 16 to 128 tokens, answers of 16 to 64. Medians of ${rounds} rounds in turns, with the lowest and the highest.`,
-      'Tokens are those written; reading the prompts takes a part of the time. Tokens a second of a CPU count all threads of all processes that serve.',
-      "llama.cpp's server is built for this CPU (tools/build-llama-server.mjs), as its releases choose their code, with as many slots as texts in flight.",
+      `The same weights on both sides, our int8 and Q8_0, one thread each; clients in closed loops: prompts of 16 to 128 tokens, answers of 16 to 64. Medians of ${rounds} alternating rounds, with minimum and maximum.`,
+      'Tokens are generated tokens; the time includes reading the prompts. Tokens per CPU second count all threads of all serving processes.',
+      "llama.cpp's server is built for this CPU (tools/build-llama-server.mjs), since its releases select code for the CPU, with as many slots as texts in flight.",
     ],
     tables: [
       table('Tokens a second (more is better)', (one) => one.wall, names, 'lines'),
@@ -237,9 +237,9 @@ it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }
   });
 });
 
-/** With so many in flight; of each peer, or beside the first of them. */
+/** Results for one number of texts in flight, by peer; `ratios` are relative to the first peer. */
 interface Found extends Record<'wall' | 'cpu' | 'firstMs' | 'gapMs' | 'ratios', Cell[]> {
-  /** Of the processes of the system. */
+  /** CPU ms per token by process of the system. */
   shares: Record<string, Cell>;
 }
 
@@ -255,9 +255,10 @@ async function compare(peers: readonly Peer[], inFlight: number): Promise<Found>
     }
     all.push(one);
   }
-  const of = (read: (round: Round) => number): Cell[] => peers.map((_, at) => middle(all.map((one) => read(one[at]!))));
+  const of = (read: (round: Round) => number): Cell[] =>
+    peers.map((_, at) => medianWithRange(all.map((one) => read(one[at]!))));
   const ratios = (read: (round: Round) => number): Cell[] =>
-    [1, 2].map((at) => middle(all.map((one) => read(one[at]!) / read(one[0]!))));
+    [1, 2].map((at) => medianWithRange(all.map((one) => read(one[at]!) / read(one[0]!))));
   const names = Object.keys(all[0]!.at(-1)!.cpuMs);
   return {
     wall: of(({ wall }) => wall),
@@ -265,6 +266,8 @@ async function compare(peers: readonly Peer[], inFlight: number): Promise<Found>
     firstMs: of(({ firstMs }) => firstMs),
     gapMs: of(({ gapMs }) => gapMs),
     ratios: [...ratios(({ wall }) => wall), ...ratios(({ cpu }) => cpu)],
-    shares: Object.fromEntries(names.map((name) => [name, middle(all.map((one) => one.at(-1)!.cpuMs[name]!))])),
+    shares: Object.fromEntries(
+      names.map((name) => [name, medianWithRange(all.map((one) => one.at(-1)!.cpuMs[name]!))]),
+    ),
   };
 }

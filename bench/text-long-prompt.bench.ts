@@ -1,19 +1,19 @@
 /**
- * How long those who write wait while a prompt of 2,000 tokens comes in: the time between two of their tokens, on the wall and
- * of a CPU, which other work on the machine changes less. A step takes longer as texts grow: each gap is compared with what the
- * same rows wait without the prompt when their texts are as long.
+ * Inter-token latency of other rows while a prompt of 2,000 tokens is read, in wall and CPU time; the latter depends
+ * less on other load. A step takes longer as texts grow, so each gap is compared with gaps of the same rows without the
+ * prompt at the same text length.
  */
 import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
 import { it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { provideSmollm2, whyNoSmollm2 } from '../test/systems/smollm2.ts';
 import { publish } from './publish.ts';
-import { median, middle } from './report.ts';
+import { median, medianWithRange } from './report.ts';
 import { percentileTable, tableOf } from './table.ts';
 
 const writers = 8;
 const promptTokens = 2000;
-/** Turns before the prompt comes, and turns that are compared with one, half of them before it. */
+/** Steps before the prompt arrives, and steps that each step is compared with, half of them before it. */
 const turnsBefore = 60;
 const turnsAlike = 10;
 const rounds = 3;
@@ -25,12 +25,12 @@ interface Gap {
 
 async function turn(table: TextTable): Promise<Gap> {
   const [atMs, before] = [performance.now(), process.cpuUsage()];
-  await table.turn();
+  await table.tick();
   const { user, system } = process.cpuUsage(before);
   return { wallMs: performance.now() - atMs, cpuMs: (user + system) / 1000 };
 }
 
-/** Other tokens in each round and row, so that nothing is known already. */
+/** Returns a prompt; seeds differ per round and row, so that nothing is in the cache. */
 function promptOf(length: number, seed: number): number[] {
   return Array.from({ length }, (_, at) => 100 + ((at * 31 + seed * 1009) % 40_000));
 }
@@ -46,7 +46,7 @@ function leave(table: TextTable): void {
   for (let row = 0; row < writers; row++) table.leave(`${row}`);
 }
 
-/** Each gap of a round, over the median of those without the prompt whose texts are about as long. */
+/** Returns each gap of a round divided by the median gap without the prompt at about the same text length. */
 function timesUsual(round: Record<'usual' | 'beside', Gap[]>, which: 'usual' | 'beside', kind: keyof Gap): number[] {
   return round[which].map((gap, at) => {
     const first = Math.max(0, Math.min(at - turnsAlike / 2, round.usual.length - turnsAlike));
@@ -55,16 +55,16 @@ function timesUsual(round: Record<'usual' | 'beside', Gap[]>, which: 'usual' | '
 }
 
 const missing = whyNoSmollm2();
-if (missing !== undefined) console.log(`no long prompt: ${missing}`);
+if (missing !== undefined) console.log(`skipped the long prompt: ${missing}`);
 
-it.skipIf(missing !== undefined)('reads a long prompt beside those who write', { timeout: 600_000 }, async () => {
+it.skipIf(missing !== undefined)('inter-token latency while a long prompt is read', { timeout: 600_000 }, async () => {
   const directory = await provideSmollm2();
   const dtypes = { all: 'int8', parts: {} } as const;
-  const pipeline = await loadTextPipeline({ directory, threads: 1, dtypes, keptTokens: 0 });
+  const pipeline = await loadTextPipeline({ directory, threads: 1, dtypes, prefixCacheTokens: 0 });
   const all: { usual: Gap[]; beside: Gap[]; firstMs: number }[] = [];
   for (let round = 0; round < rounds; round++) {
     const table = await tableOfWriters(pipeline, 200 * round);
-    for (let at = 0; at < turnsBefore; at++) await table.turn();
+    for (let at = 0; at < turnsBefore; at++) await table.tick();
     const beganAtMs = performance.now();
     await table.join('long', textInput({ prompt: promptOf(promptTokens, 200 * round + 99), maxTokens: 1 }));
     const beside: Gap[] = [];
@@ -72,7 +72,7 @@ it.skipIf(missing !== undefined)('reads a long prompt beside those who write', {
     const firstMs = performance.now() - beganAtMs;
     leave(table);
     const without = await tableOfWriters(pipeline, 200 * round + 100);
-    for (let at = 0; at < turnsBefore; at++) await without.turn();
+    for (let at = 0; at < turnsBefore; at++) await without.tick();
     const usual: Gap[] = [];
     while (usual.length < beside.length) usual.push(await turn(without));
     leave(without);
@@ -108,13 +108,16 @@ it.skipIf(missing !== undefined)('reads a long prompt beside those who write', {
     name: 'text-long-prompt',
     title: 'How long others wait while a long prompt comes in',
     notes: [
-      `${writers} rows write with SmolLM2 (int8, one thread) while a prompt of ${promptTokens.toLocaleString('en')} tokens is read. A step takes longer as texts grow, so each gap is compared with the median of those without the prompt whose texts are about as long. ${rounds} rounds.`,
-      `The aim is twice at most: ${above} of ${gapsOf('beside', 'wallMs').length} gaps were longer, by the wall.`,
+      `${writers} rows generate with SmolLM2 (int8, one thread) while a prompt of ${promptTokens.toLocaleString('en')} tokens is read. A step takes longer as texts grow, so each gap is compared with the median gap without the prompt at about the same text length. ${rounds} rounds.`,
+      `The aim is at most twice that: ${above} of ${gapsOf('beside', 'wallMs').length} gaps were longer, in wall time.`,
     ],
     tables: [
       ...tables,
       tableOf('First token of the prompt, ms (less is better)', {
-        ms: { 'beside those who write': middle(all.map(({ firstMs }) => firstMs)), alone: middle(aloneMs) },
+        ms: {
+          'beside those who write': medianWithRange(all.map(({ firstMs }) => firstMs)),
+          alone: medianWithRange(aloneMs),
+        },
       }),
     ],
   });

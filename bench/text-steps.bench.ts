@@ -1,27 +1,28 @@
 /**
- * What the text pipelines do on one thread, without engine, queue and network: tokens a second with rows in flight, the gap
- * of those who write while a long prompt comes in, calls a token of block diffusion, what a grammar costs, and what choosing
- * a token costs in JavaScript.
+ * Text pipelines on one thread, without engine, queue and network: tokens per second by rows in flight, inter-token
+ * latency while a long prompt is read, model calls per token of block diffusion, and the costs of grammars and of
+ * sampling.
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Grammars, type TextInput } from '@darkroom/kinds';
+import type { TextInput } from '@darkroom/kinds';
 import { loadTextPipeline, readTextModelDirectory, type TextPipeline } from '@darkroom/language';
 import { it } from 'vitest';
 import { chooseToken } from '../libs/language/src/sampling/choose-token.ts';
 import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { publishAtEnd } from './publish.ts';
-import { median, middle } from './report.ts';
+import { median, medianWithRange } from './report.ts';
 import { type Cell, percentileTable, type Table, tableOf } from './table.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const vectors = join(root, 'tools/golden/vectors/emoji-writer-greedy.json');
 const { cases } = JSON.parse(readFileSync(vectors, 'utf8')) as { cases: { prompt: number[] }[] };
-const load = (name: string) => loadTextPipeline({ directory: join(root, 'models', name), threads: 1, keptTokens: 0 });
+const load = (name: string) =>
+  loadTextPipeline({ directory: join(root, 'models', name), threads: 1, prefixCacheTokens: 0 });
 
 const { codec } = await readTextModelDirectory(join(root, 'models/emoji-writer'));
-/** Tokens that end a string, so that none of the texts is shorter than the others. */
+/** Tokens that would end a JSON string; banned, so that all texts have the same length. */
 const closing = Array.from({ length: codec.vocabularySize }, (_, id) => id).filter((id) =>
   codec.decode([id]).includes('"'),
 );
@@ -35,8 +36,8 @@ publishAtEnd(() => ({
   name: 'text-steps',
   title: 'What the text pipelines do on one thread',
   notes: [
-    'The embedded writers without engine, queue and network; answers to wishes and chats, prompts included.',
-    'Texts that keep to a grammar are 40 tokens each, medians of 9 rounds with the least and the most. Tokens are chosen of 49,152.',
+    'The embedded text models without engine, queue and network; the time includes reading the prompts.',
+    'Texts under a grammar have 40 tokens each; medians of 9 rounds, with minimum and maximum. Sampling is over 49,152 tokens.',
   ],
   tables: [
     {
@@ -54,7 +55,7 @@ publishAtEnd(() => ({
   ],
 }));
 
-/** Answers to wishes, always so many in flight. */
+/** Measures throughput with a constant number of rows in flight. */
 async function speedOf(pipeline: TextPipeline, rows: number) {
   const table = new TextTable(pipeline);
   const total = 40 * Math.min(rows, 8);
@@ -65,7 +66,7 @@ async function speedOf(pipeline: TextPipeline, rows: number) {
       const { prompt } = cases[started % cases.length]!;
       await table.join(`${started++}`, textInput({ prompt }));
     }
-    await table.turn();
+    await table.tick();
   }
   const seconds = (performance.now() - startedAtMs) / 1000;
   const results = [...table.results.values()];
@@ -74,7 +75,7 @@ async function speedOf(pipeline: TextPipeline, rows: number) {
   return { tokensPerSecond: tokens / seconds, callsPerToken: called / tokens };
 }
 
-it.each(['emoji-writer', 'emoji-writer-diffusion'])('writes with %s', async (name) => {
+it.each(['emoji-writer', 'emoji-writer-diffusion'])('throughput of %s', async (name) => {
   const pipeline = await load(name);
   await speedOf(pipeline, 8);
   const own: Cell[] = (speeds[name] = []);
@@ -86,11 +87,10 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])('writes with %s', async (nam
   await pipeline.dispose();
 });
 
-it('keeps to a grammar', async () => {
+it('time per token with and without a grammar', async () => {
   const pipeline = await load('emoji-writer');
-  const grammars = new Grammars();
-  const grammar = await grammars.ofSchema({ type: 'object', properties: { a: { type: 'string' } }, required: ['a'] });
-  const constraint = { type: 'grammar', grammar };
+  const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] };
+  const constraint = { type: 'json_schema' as const, json_schema: schema };
   const free = { ignoreEos: true };
   const kept = { constraint, logitBias: Object.fromEntries(closing.map((id) => [id, -100])) };
   const tokenMs = async (rows: number, changes: Partial<TextInput>) => {
@@ -110,16 +110,16 @@ it('keeps to a grammar', async () => {
     const rounds: { freeMs: number; keptMs: number }[] = [];
     for (let round = 0; round < 9; round++)
       rounds.push({ freeMs: await tokenMs(count, free), keptMs: await tokenMs(count, kept) });
-    const of = (read: (round: (typeof rounds)[0]) => number) => middle(rounds.map(read));
+    const of = (read: (round: (typeof rounds)[0]) => number) => medianWithRange(rounds.map(read));
     const ratio = of(({ freeMs, keptMs }) => keptMs / freeMs);
     rows.push([`${count} in flight`, of(({ freeMs }) => freeMs), of(({ keptMs }) => keptMs), ratio]);
   }
   const columns = ['', 'without a grammar', 'with one', 'ratio'];
   others.push({ title: 'ms a token (less is better)', columns, rows });
-  await Promise.all([pipeline.dispose(), grammars.dispose()]);
+  await pipeline.dispose();
 });
 
-it('reads a long prompt beside those who write', async () => {
+it('inter-token latency while a long prompt is read', async () => {
   const pipeline = await load('emoji-writer');
   const gapsWith = async (hasLongPrompt: boolean) => {
     const table = new TextTable(pipeline);
@@ -127,13 +127,13 @@ it('reads a long prompt beside those who write', async () => {
       const { prompt } = cases[at]!;
       await table.join(`${at}`, textInput({ prompt, maxTokens: 60, ignoreEos: true }));
     }
-    for (let turn = 0; turn < 20; turn++) await table.turn();
+    for (let turn = 0; turn < 20; turn++) await table.tick();
     const long = Array.from({ length: 240 }, (_, at) => 4 + at);
     if (hasLongPrompt) await table.join('long', textInput({ prompt: long, maxTokens: 1 }));
     const gaps: number[] = [];
     for (let turn = 0; turn < 10; turn++) {
       const beforeMs = performance.now();
-      await table.turn();
+      await table.tick();
       gaps.push(performance.now() - beforeMs);
     }
     await table.run();
@@ -148,15 +148,15 @@ it('reads a long prompt beside those who write', async () => {
   others.push(
     tableOf('Gap of 8 rows that write, while 240 tokens are read, ms (less is better)', {
       ms: {
-        'without the prompt': middle(rounds.map(({ usual }) => usual)),
-        meanwhile: middle(rounds.map(({ beside }) => beside)),
+        'without the prompt': medianWithRange(rounds.map(({ usual }) => usual)),
+        meanwhile: medianWithRange(rounds.map(({ beside }) => beside)),
       },
     }),
   );
   await pipeline.dispose();
 });
 
-it('chooses a token of 49,152', () => {
+it('samples one of 49,152 tokens', () => {
   const random = new RandomNumbers(1);
   const normal = () => Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next());
   const sets = Array.from({ length: 16 }, () => Float32Array.from({ length: 49_152 }, () => 3 * normal()));

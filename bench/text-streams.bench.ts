@@ -1,35 +1,35 @@
 /**
- * What queue, engine process, Redis and HTTP add to a token, and how 200 streams at once fare on one API. The bare pipeline
- * writes the same texts in this process, with as many rows together as the worker has room for.
+ * Latency that queue, engine process, Redis and HTTP add to a token, and 200 simultaneous streams on one API. The bare
+ * pipeline generates the same texts in this process, with as many rows in a batch as the worker has slots.
  */
 import { join, resolve } from 'node:path';
 import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
 import { parseExposition } from '@darkroom/testing';
 import { it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
-import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
 import { readTextFrames } from '../test/e2e/text-frames.ts';
 import { publishAtEnd } from './publish.ts';
-import { middle, quantile } from './report.ts';
+import { medianWithRange, quantile } from './report.ts';
 import { type Cell, tableOf } from './table.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const promptTokens = 14;
 const maxTokens = 24;
-/** As many as there is room for on a worker: KV_TOKENS is 2048. */
+/** Rows that fit the KV cache of a worker: KV_TOKENS is 2048. */
 const rows = Math.floor(2048 / (promptTokens + maxTokens));
 const rounds = 3;
 const streams = 200;
 
-/** What was found, by model. */
+/** Results by model. */
 const found: Record<string, Record<string, Cell>> = {};
 
 publishAtEnd(() => ({
   name: 'text-streams',
   title: `What the system adds to a token, and how ${streams} streams fare`,
   notes: [
-    `/generate with stream, prompts of ${promptTokens} tokens, ${maxTokens} written, one worker with one thread, against the bare pipeline with as many rows together (${rows}, what there is room for), in turns. Medians, of ${rounds} rounds with the least and the most. The aim is 2 ms added to a token at most.`,
-    `With ${streams} at once most of the time to the first piece is the queue: ${rows} of them fit on a worker together.`,
+    `/generate with stream, prompts of ${promptTokens} tokens, ${maxTokens} generated, one worker with one thread, against the bare pipeline with as many rows in a batch (${rows}, which fit the KV cache), alternating. Medians of ${rounds} rounds, with minimum and maximum. The aim is at most 2 ms added per token.`,
+    `With ${streams} at once most of the time to the first chunk is spent in the queue: ${rows} of them fit a worker.`,
   ],
   tables: [
     tableOf('One at a time, ms of a token (less is better)', found, ['bare', 'POST to end', 'added']),
@@ -60,20 +60,20 @@ publishAtEnd(() => ({
   ],
 }));
 
-/** The same request for the same number. */
+/** Returns the request with this number; deterministic. */
 function bodyOf(number: number) {
   const prompt = Array.from({ length: promptTokens }, (_, at) => 4 + ((number * 131 + at * 17) % 2000));
   return { prompt, temperature: 1, seed: number };
 }
 
 interface Stream {
-  /** From the POST to the first piece. */
+  /** From the POST to the first chunk. */
   firstMs: number;
   /** From the POST to the end. */
   totalMs: number;
-  /** From the first piece to the last, for each token after the first piece. */
+  /** From the first chunk to the last, per token after the first chunk. */
   tokenMs: number;
-  /** The longest time between two pieces. */
+  /** Longest time between two chunks. */
   gapMs: number;
 }
 
@@ -98,7 +98,7 @@ async function writeStream({ url }: System, model: string, number: number): Prom
   };
 }
 
-/** Milliseconds for texts with so many rows together, whoever leaves being replaced at once. */
+/** Returns the ms to generate texts with this many rows in a batch; a finished row is replaced at once. */
 async function writeBare(pipeline: TextPipeline, numbers: readonly number[], together: number): Promise<number> {
   const table = new TextTable(pipeline);
   const waiting = [...numbers];
@@ -108,12 +108,12 @@ async function writeBare(pipeline: TextPipeline, numbers: readonly number[], tog
       const number = waiting.shift()!;
       await table.join(`${number}`, textInput({ ...bodyOf(number), maxTokens, ignoreEos: true }));
     }
-    await table.turn();
+    await table.tick();
   }
   return performance.now() - begunAtMs;
 }
 
-/** Milliseconds of a processor that all parts have taken, without the engine under the worker and without Redis. */
+/** Returns the CPU ms of all parts, except the worker's engine and Redis. */
 async function processorMs({ parts }: System): Promise<number> {
   const seconds = await Promise.all(
     parts.map(async ({ name, metricsUrl }) => {
@@ -125,18 +125,18 @@ async function processorMs({ parts }: System): Promise<number> {
 }
 
 it.each(['emoji-writer', 'emoji-writer-diffusion'])(
-  '%s over the whole system',
+  '%s through the full system',
   async (model) => {
     const directory = join(root, 'models', model);
-    const pipeline = await loadTextPipeline({ directory, threads: 1, keptTokens: 0 });
+    const pipeline = await loadTextPipeline({ directory, threads: 1, prefixCacheTokens: 0 });
     const worker = { name: 'worker', environment: { MODEL_DIR: directory, NUM_THREADS: '1' } } as const;
-    const system = await startSystem({ parts: ['api', 'batch-former', 'janitor', worker], environment: patience });
+    const system = await startSystem({ parts: ['api', 'batch-former', 'janitor', worker], environment: longWorkerTtl });
     try {
       const alone: { bareMs: number; stream: Stream }[] = [];
       for (let number = 0; number < 40; number++) {
         const bareMs = await writeBare(pipeline, [number], 1);
         const stream = await writeStream(system, model, number);
-        // The first ones warm up both.
+        // The first texts warm up both.
         if (number >= 10) alone.push({ bareMs, stream });
       }
       const numbers = Array.from({ length: streams }, (_, at) => 1000 + at);
@@ -152,8 +152,8 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
         const addedMs = (await processorMs(system)) - before;
         many.push({ bareMs, bareProcessorMs: (user + kernel) / 1000, totalMs, addedMs, all });
       }
-      const ofAlone = (of: (measured: (typeof alone)[0]) => number) => middle(alone.map(of))!.value;
-      const ofMany = (of: (measured: (typeof many)[0]) => number) => middle(many.map(of));
+      const ofAlone = (of: (measured: (typeof alone)[0]) => number) => medianWithRange(alone.map(of))!.value;
+      const ofMany = (of: (measured: (typeof many)[0]) => number) => medianWithRange(many.map(of));
       const at = (share: number, of: (stream: Stream) => number) => ofMany(({ all }) => quantile(all.map(of), share));
       const tokens = streams * maxTokens;
       const tokenMsOf = ({ bareMs }: (typeof many)[0]) => (bareMs * rows) / tokens;
@@ -168,7 +168,7 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
         added: ofAlone(({ bareMs, stream }) => (stream.totalMs - bareMs) / maxTokens),
         'bare pipeline': ofMany(({ bareMs }) => (1000 * tokens) / bareMs),
         streams: ofMany(({ totalMs }) => (1000 * tokens) / totalMs),
-        // Other work on the machine changes these little.
+        // CPU times, which depend little on other load of the machine.
         'bare, of a processor': ofMany(({ bareProcessorMs }) => bareProcessorMs / tokens),
         'added by API, former, janitor and worker': ofMany(({ addedMs }) => addedMs / tokens),
         'alone: POST to first piece': ofAlone(({ stream }) => stream.firstMs),

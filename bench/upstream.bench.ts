@@ -1,7 +1,7 @@
 /**
- * What a request costs that another server serves: the time to its first token, and the tokens a second at its slot count, asked
- * directly, through the executor, and through a whole system in front of it. All three take turns. The servers are one that takes
- * its time and no core of this machine, and llama.cpp's with SmolLM2 on the same cores.
+ * Overhead of forwarding to an upstream server: time to first token, and tokens per second with all slots in use,
+ * directly, through the executor, and through the full system, alternating. The servers are a paced one that uses no
+ * CPU, and llama.cpp's with SmolLM2 on the same cores.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ import { it } from 'vitest';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
 import { freePort, installLlamaServer, startLlamaServer } from '../test/systems/llama-server.ts';
 import { publishAtEnd } from './publish.ts';
-import { middle, quantile } from './report.ts';
+import { medianWithRange, quantile } from './report.ts';
 import { type Cell, type Found, tableOf } from './table.ts';
 
 const slots = 2;
@@ -22,7 +22,7 @@ const throughputRounds = 9;
 const tokens = 48;
 const requestsPerSlot = 3;
 const queued = 'system, others waiting';
-/** A token of the paced server. */
+/** Time per token of the paced server. */
 const pacedMs = 10;
 
 interface Behind {
@@ -38,7 +38,7 @@ async function openLlama(): Promise<Behind> {
   return { url: server.url, model: 'smollm2-135m-instruct.q4_1.gguf', stop: () => server.kill() };
 }
 
-/** A server on another machine: it takes its time, and nobody's core. */
+/** Starts a server that generates at a fixed rate without using CPU, like one on another machine. */
 async function openPaced(): Promise<Behind> {
   const model = 'paced';
   const server = createServer((request, response) => {
@@ -59,7 +59,7 @@ async function writePaced(response: ServerResponse, most: number): Promise<void>
   const say = (choice: object) => response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`);
   const begin = performance.now();
   for (let at = 1; at <= most; at++) {
-    // When each is due does not depend on how late the one before was.
+    // Schedule from the start, so that delays do not accumulate.
     await delay(Math.max(0, begin + at * pacedMs - performance.now()));
     say({ text: ' word', finish_reason: null });
   }
@@ -67,12 +67,12 @@ async function writePaced(response: ServerResponse, most: number): Promise<void>
   response.end('data: [DONE]\n\n');
 }
 
-/** Writes a text to its end. @returns when its first token came, ms after it was asked for. */
+/** Generates a text to its end. @returns the ms from the request to its first token. */
 type Ask = (max: number, seed: number) => Promise<number>;
 
 const askOf = (max_tokens: number) => ({ prompt: 'Once upon a time', max_tokens, ignore_eos: true, temperature: 0 });
 
-/** As a client of OpenAI's API does it. */
+/** Returns a client of OpenAI's API. */
 function clientOf(url: string, model: string): Ask {
   return async (max, seed) => {
     const begin = performance.now();
@@ -108,13 +108,13 @@ function executorOf(url: string, model: string): { ask: Ask; executor: UpstreamE
         if (event.type === 'request-done') resolve(first!);
         else if (event.type.startsWith('request-')) reject(new Error(JSON.stringify(event)));
       });
-      const input: UpstreamTextInput = { asked: askOf(max), n: 1, seed, maxTokens: max };
+      const input: UpstreamTextInput = { params: askOf(max), n: 1, seed, maxTokens: max };
       executor.submit([{ id, input }]);
     });
   return { ask, executor };
 }
 
-/** @param clients who each ask for one text after the other. */
+/** Measures throughput. @param clients number of clients in closed loops. */
 async function tokensPerSecond(ask: Ask, clients = slots): Promise<number> {
   const begin = performance.now();
   await Promise.all(
@@ -125,19 +125,19 @@ async function tokensPerSecond(ask: Ask, clients = slots): Promise<number> {
   return (clients * requestsPerSlot * tokens * 1000) / (performance.now() - begin);
 }
 
-/** Of all other ways, round by round. */
+/** Compares the other ways with `directly`, round by round. */
 function beside(
   { directly, ...others }: Record<string, number[]>,
   how: (own: number, direct: number) => number,
 ): Found[string] {
-  return mapped(others, (each) => middle(each.map((own, at) => how(own, directly![at]!))));
+  return mapped(others, (each) => medianWithRange(each.map((own, at) => how(own, directly![at]!))));
 }
 
 function mapped(all: Record<string, number[]>, of: (values: number[]) => Cell): Found[string] {
   return Object.fromEntries(Object.entries(all).map(([way, each]) => [way, of(each)]));
 }
 
-/** Who comes after whom changes, too: what one leaves to be done costs the next. */
+/** Rotates the order by round, because leftover work of one way slows the next. */
 function inTurn<Item>(items: readonly Item[], round: number): Item[] {
   const from = round % items.length;
   return [...items.slice(from), ...items.slice(0, from)];
@@ -148,7 +148,7 @@ const servers: [name: string, open: () => Promise<Behind>][] = [
   ["llama.cpp's server", openLlama],
 ];
 
-/** By table, server and way. */
+/** Results by table, server and way. */
 const found: Record<'firsts' | 'added' | 'rates' | 'ratios', Record<string, Found[string]>> = {
   firsts: {},
   added: {},
@@ -160,9 +160,9 @@ publishAtEnd(() => ({
   name: 'upstream',
   title: 'What a server behind the queue costs',
   notes: [
-    `A server over OpenAI's API with ${slots} slots, asked directly, through the executor (EXECUTOR=http) in the bench's own process, and through a whole system in front of it, in turns: first tokens of one request each, ${throughputRounds} rounds of ${slots * requestsPerSlot} texts of ${tokens} tokens, ${slots} at once.`,
-    'The aim is 5 ms more for the executor at most, and 0.95 of the tokens a second at least.',
-    `The paced server takes ${pacedMs} ms a token and no core of this machine, as one on another machine does. llama.cpp's (PyPI's xllamacpp, SmolLM2-135M, Q4_1, one thread) shares the cores of this one: there it is the machine that decides who gets a core.`,
+    `A server with OpenAI's API and ${slots} slots, called directly, through the executor (EXECUTOR=http) in the bench's own process, and through the full system, alternating: first tokens of single requests, and ${throughputRounds} rounds of ${slots * requestsPerSlot} texts of ${tokens} tokens, ${slots} at once.`,
+    'The aim is at most 5 ms more for the executor, and at least 0.95 of the tokens per second.',
+    `The paced server takes ${pacedMs} ms per token and no CPU, like one on another machine. llama.cpp's (PyPI's xllamacpp, SmolLM2-135M, Q4_1, one thread) shares the cores of this machine with the system.`,
   ],
   tables: [
     tableOf('First token, ms (less is better)', found.firsts),
@@ -192,21 +192,21 @@ it.each(servers)(
       for (let round = 0; round < latencyRounds; round++)
         for (const [way, ask] of inTurn(Object.entries(ways), round)) {
           const first = await ask(2, round);
-          // The first ones warm all up.
+          // The first rounds warm up all ways.
           if (round >= 5) firsts[way]!.push(first);
         }
       for (let round = 0; round < throughputRounds; round++)
         for (const [way, ask] of inTurn(Object.entries({ ...ways, [queued]: ways.system }), round))
-          // Of those that wait there is always one for a place that gets free.
+          // With twice as many clients, a request always waits for the next free slot.
           rates[way]!.push(await tokensPerSecond(ask, way === queued ? 2 * slots : slots));
-      // On a busy machine the tenth percentile is one that nobody has disturbed.
+      // On a busy machine the tenth percentile is an undisturbed request.
       for (const [quantileName, share] of [
         ['p50', 0.5],
         ['p10', 0.1],
       ] as const)
         found.firsts[`${name}, ${quantileName}`] = mapped(firsts, (each) => quantile(each, share));
       found.added[name] = beside(firsts, (own, direct) => own - direct);
-      found.rates[name] = mapped(rates, middle);
+      found.rates[name] = mapped(rates, medianWithRange);
       found.ratios[name] = beside(rates, (own, direct) => own / direct);
     } finally {
       await executor.shutdown();

@@ -1,7 +1,6 @@
-// Builds llama.cpp's own server for this CPU, and the program that makes files of 8 bits, from the sources that PyPI's llama-cpp-python
-// carries, for the bench beside it: `node tools/build-llama-server.mjs`. (Tests take the server of PyPI's xllamacpp, which is built for
-// any CPU with AVX2.) Needs python3 with pip, cmake, ninja and a C++ compiler, and 10 minutes of two cores. What it makes stays in
-// .darkroom.
+// Builds llama.cpp's server and its quantizer for this CPU, for the benches: `node tools/build-llama-server.mjs`.
+// Sources: PyPI's llama-cpp-python (tests use the AVX2 server of PyPI's xllamacpp). Needs python3 with pip, cmake,
+// ninja and a C++ compiler; takes 10 minutes on two cores. Stores the programs in .darkroom.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,14 +27,20 @@ function build() {
     );
     const llama = join(scratch, `llama_cpp_python-${version}`, 'vendor/llama.cpp');
     const off = ['BUILD_SHARED_LIBS', 'LLAMA_BUILD_TESTS', 'LLAMA_BUILD_EXAMPLES', 'LLAMA_BUILD_UI', 'LLAMA_OPENSSL'];
-    // GCC 12 takes AMX's configuration for 8 bytes that are read, and drops what is stored behind them: a crash at the first product.
-    const whole = 'CMAKE_CXX_FLAGS=-fno-tree-dse -fno-dse';
-    const options = ['CMAKE_BUILD_TYPE=Release', 'LLAMA_BUILD_SERVER=ON', whole, ...off.map((name) => `${name}=OFF`)];
+    // GCC 12 treats only 8 bytes of the AMX tile configuration as read and drops the other stores: the first product
+    // crashes.
+    const keepStores = 'CMAKE_CXX_FLAGS=-fno-tree-dse -fno-dse';
+    const options = [
+      'CMAKE_BUILD_TYPE=Release',
+      'LLAMA_BUILD_SERVER=ON',
+      keepStores,
+      ...off.map((name) => `${name}=OFF`),
+    ];
     run('cmake', '-G', 'Ninja', '-S', llama, '-B', 'build', ...options.map((option) => `-D${option}`));
     run('ninja', '-C', 'build', ...programs);
     mkdirSync(directory, { recursive: true });
     for (const [at, path] of paths.entries()) {
-      // Under its name only when it is whole.
+      // Rename only after the copy is complete.
       execFileSync('cp', [join(scratch, 'build/bin', programs[at]), `${path}.part`]);
       renameSync(`${path}.part`, path);
     }

@@ -1,6 +1,6 @@
-// Adds to package-lock.json the optional platform packages that npm left out of it. npm drops an optional package from
-// the lock file when the registry it asks does not carry it (mirrors often carry only their own platform's); then
-// `npm ci` refuses the lock file, and other platforms miss their binaries. Run it after every change of the lock file.
+// Adds to package-lock.json the optional platform packages that npm omitted. npm drops an optional package from the
+// lock file if its registry does not have it (mirrors often carry only their own platform's). Then `npm ci` refuses the
+// lock file, and other platforms miss their binaries. Run it after every change of the lock file.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -22,7 +22,9 @@ lock.packages = Object.fromEntries(Object.entries(lock.packages).toSorted(([left
 writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);
 console.log(added.length > 0 ? `added:\n  ${added.join('\n  ')}` : 'nothing was missing');
 
-/** The fields that make npm skip a package on other platforms, from a name such as `binding-linux-arm64-musl`. */
+/**
+ * Returns the fields that make npm skip a package on other platforms, from a name such as `binding-linux-arm64-musl`.
+ */
 function platformOf(name) {
   const words = name.split(/[/-]/);
   const os = systems.find((system) => words.some((word) => word === system || word === `${system}musl`));
@@ -36,7 +38,7 @@ function platformOf(name) {
   return { cpu: [cpu], os: [os], ...(os === 'linux' && libc && { libc: [libc] }) };
 }
 
-/** npm's own order, in which its next change of the file leaves the rest alone. */
+/** Sorts like npm, so that npm's next change of the file has a small diff. */
 function compare(left, right) {
   return left.localeCompare(right, 'en');
 }

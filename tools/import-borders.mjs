@@ -1,8 +1,8 @@
-// Who may import whom, as a rule of the lint in `npm run check`; .oxlintrc.json loads it. Tests and libs/testing may import
-// anything.
+// A lint rule for imports between packages, loaded by .oxlintrc.json for `npm run check`. Tests and libs/testing may
+// import anything.
 import path from 'node:path';
 
-/** Which packages of ours each package may import. A package that is not here is an error, so that none is forgotten. */
+/** Packages of ours that each package may import. A missing package is an error, so that none is forgotten. */
 const mayImport = {
   'libs/core': [],
   'libs/kinds': ['core'],
@@ -25,7 +25,7 @@ const mayImport = {
   'apps/page': ['client'],
 };
 
-/** Packages of others that one of ours wraps: only it imports them. */
+/** External packages that only one of our packages may import. */
 const wrappedBy = {
   ioredis: 'libs/store',
   bullmq: 'libs/store',
@@ -35,24 +35,24 @@ const wrappedBy = {
   pino: 'libs/service',
 };
 
-/** These run in browsers too, and import nothing of Node. */
+/** Packages that also run in browsers and must not import Node modules. */
 const forBrowsers = ['libs/client', 'apps/page'];
 
-/** What is wrong with an import of `specifier` by a file of ours, both paths from the root; undefined if nothing is. */
-function borderCrossed(file, specifier) {
+/** Returns the error of an import of `specifier` by a file of ours (path from the root), or undefined. */
+function importError(file, specifier) {
   const home = packageOf(file);
   const allowed = mayImport[home];
   if (allowed === undefined) return `${home} is not in the table of tools/import-borders.mjs.`;
   if (specifier.startsWith('.')) {
     const target = packageOf(path.posix.join(path.posix.dirname(file), specifier));
-    return target === home ? undefined : `${home} reaches into ${target} by its path; import a package by its name.`;
+    return target === home ? undefined : `${home} imports ${target} by a relative path; import it by its package name.`;
   }
   if (specifier.startsWith('node:'))
-    return forBrowsers.includes(home) ? `${home} runs in browsers, and imports nothing of Node.` : undefined;
+    return forBrowsers.includes(home) ? `${home} runs in browsers and must not import Node modules.` : undefined;
   const [scope, name] = specifier.split('/');
   if (scope === '@darkroom') {
     if (allowed.includes(name)) return undefined;
-    return `${home} may import ${allowed.join(', ') || 'nothing'} of ours, and this is ${name} (tools/import-borders.mjs).`;
+    return `${home} must not import ${name}, allowed: ${allowed.join(', ') || 'none'} (tools/import-borders.mjs).`;
   }
   const wrapper = Object.hasOwn(wrappedBy, scope) ? wrappedBy[scope] : home;
   return wrapper === home ? undefined : `Only ${wrapper} imports ${scope}.`;
@@ -66,9 +66,9 @@ const borders = {
   create(context) {
     const file = path.relative(context.cwd, context.filename).split(path.sep).join('/');
     const check = ({ source }) => {
-      // Without one, an export is of the file itself; what is no literal names no package.
+      // Exports without a source are local, and a non-literal import names no package.
       if (typeof source?.value !== 'string') return;
-      const message = borderCrossed(file, source.value);
+      const message = importError(file, source.value);
       if (message !== undefined) context.report({ node: source, message });
     };
     return {

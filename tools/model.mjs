@@ -1,4 +1,4 @@
-// `npm run model`: sets up what is missing and runs apps/model.
+// `npm run model`: installs and compiles what is missing, then runs apps/model.
 import { join } from 'node:path';
 import { compile, installDependencies } from './start/dependencies.mjs';
 import { SetupError } from './start/say.mjs';

@@ -1,5 +1,5 @@
-// `npm start`: sets up everything that is missing and runs the whole system. Plain Node, because on a fresh clone
-// nothing is installed yet; the work is in tools/start/, loaded only once this Node is known to understand it.
+// `npm start`: installs and builds what is missing, then runs the system. Plain Node without imports, since a fresh
+// clone has no packages; tools/start/ is loaded only after the check of the Node version.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
   console.error(`darkroom: this is Node ${process.versions.node}; 20.19 or newer is needed (https://nodejs.org).`);

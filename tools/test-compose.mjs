@@ -1,4 +1,5 @@
-// `npm run test:compose`: builds the images and runs docker-compose.yml through its tests. Needs Docker with compose v2.
+// `npm run test:compose`: builds the container images and runs the tests of docker-compose.yml. Needs Docker with
+// compose v2.
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, installDependencies } from './start/dependencies.mjs';
@@ -13,9 +14,9 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 announce(
   await countOf(async () => {
     if (!(await runCommand('docker', ['compose', 'build'], { cwd: root })))
-      throw new SetupError('The images could not be built; what Docker wrote above says why.');
+      throw new SetupError('docker compose build failed; see its output above.');
     await installDependencies(root);
-    // Pictures are compared with those of a system on this machine, which needs a Redis.
+    // The tests compare its output images with those of a system on this machine, which needs a Redis.
     await findOrInstallRedisProgram();
     await build(root);
     return runVitest({ root, projects: ['compose'], extraArguments: process.argv.slice(2) });

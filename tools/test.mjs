@@ -1,5 +1,5 @@
-// `npm test`: sets up everything that is missing and runs the tests that say within minutes whether this checkout works.
-// Arguments go to vitest. The last line counts.
+// `npm test`: installs and builds what is missing, then runs the tests that take minutes. Arguments go to vitest. The
+// last line has the counts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -17,7 +17,7 @@ announce(
     const env = await provideTestPrograms({ scratch });
     await installDependencies(root);
     await build(root);
-    // What takes long, and what needs more than that, is in `npm run test:all`.
+    // Slow tests and tests with more requirements run in `npm run test:all`.
     const projects = ['unit', 'integration', 'e2e'];
     return runVitest({ root, projects, extraArguments: process.argv.slice(2), env });
   }),

@@ -1,4 +1,4 @@
-// Writes docs/configuration.md from the table of settings in libs/config (build first).
+// Writes docs/configuration.md from the settings table of libs/config (build first).
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { configurationDocument } from '@darkroom/config';

@@ -1,10 +1,10 @@
-/** Darkroom as `npm start` runs it, all its processes, with a Redis of its own that has the same settings. */
+/** Darkroom as `npm start` runs it, with all its processes and a private Redis with the same settings. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPrivateRedis } from '@darkroom/testing';
 import {
-  type Asked,
+  type ImageRequest,
   batchSize,
   clientsOf,
   freePort,
@@ -13,16 +13,16 @@ import {
   post,
   startProgram,
   threads,
-  untilPainting,
+  waitUntilReady,
 } from './peer.ts';
-import { firstAsked } from './scenes.ts';
+import { firstRequest } from './scenes.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 
 export const darkroom: Peer = { name: 'Darkroom', batches: 'joining rows', start };
 
 async function start() {
-  // As tools/start/redis-settings.mjs has it.
+  // The settings of tools/start/redis-settings.mjs.
   const redis = await startPrivateRedis(['--appendonly', 'yes', '--appendfsync', 'everysec']);
   const scratch = mkdtempSync(join(tmpdir(), 'peers-'));
   const logFile = join(scratch, 'log.jsonl');
@@ -30,7 +30,7 @@ async function start() {
   const env = {
     PATH: process.env['PATH'] ?? '',
     HOME: process.env['HOME'] ?? '',
-    // npm start ends when npm does; here, when this process does.
+    // Makes it end with its parent, as under npm start.
     npm_lifecycle_event: 'start',
     REDIS_URL: redis.url,
     HOST: '127.0.0.1',
@@ -43,12 +43,12 @@ async function start() {
   };
   const started = startProgram(process.execPath, ['tools/start.mjs'], { cwd: root, env });
   started.child.stdout!.resume();
-  const paint = async (asked: Asked, leave?: AbortSignal): Promise<Uint8Array> => {
-    const response = await post(`http://127.0.0.1:${port}/v1/images/generations`, bodyOf(asked), leave);
+  const paint = async (request: ImageRequest, leave?: AbortSignal): Promise<Uint8Array> => {
+    const response = await post(`http://127.0.0.1:${port}/v1/images/generations`, bodyOf(request), leave);
     const { data } = (await response.json()) as { data: { b64_json: string }[] };
     return Buffer.from(data[0]!.b64_json, 'base64');
   };
-  await untilPainting(started, () => paint(firstAsked));
+  await waitUntilReady(started, () => paint(firstRequest));
   const workers = await metricsOfWorkers(logFile);
   return {
     paint,
@@ -63,11 +63,11 @@ async function start() {
   };
 }
 
-function bodyOf({ prompt, steps, guidance, seed, width, height }: Asked): object {
+function bodyOf({ prompt, steps, guidance, seed, width, height }: ImageRequest): object {
   return { prompt, num_inference_steps: steps, guidance_scale: guidance, seed, size: `${width}x${height}` };
 }
 
-/** Where processes that have a counter of steps are. */
+/** Returns the metrics URLs of the processes that have counted row steps. */
 async function metricsOfWorkers(logFile: string): Promise<string[]> {
   const found = readFileSync(logFile, 'utf8').matchAll(/"metrics_url":"(?<url>[^"]+)"/g);
   const urls = [...found].map(({ groups }) => groups!['url']!);

@@ -1,12 +1,12 @@
-/** Rounds of all peers as tables. */
+/** Converts the rounds of all peers to tables. */
 import type { Bar } from '../plot.ts';
-import { median, middle, quantile } from '../report.ts';
+import { median, medianWithRange, quantile } from '../report.ts';
 import type { Table } from '../table.ts';
 import type { Peer } from './peer.ts';
-import { type Measured, type Round, stepsLeft } from './scenes.ts';
+import { type Measured, type Round, stepsRemaining } from './scenes.ts';
 
 type Rounds = ReadonlyMap<Peer, readonly Round[]>;
-/** One figure of a round. */
+/** Returns one figure of a round. */
 type Figure = (round: Round) => number | undefined;
 
 const of =
@@ -27,7 +27,10 @@ const crowds = ['uniform', 'mixed', 'burst'];
 export function tablesOf(rounds: Rounds): Table[] {
   const columns = ['', ...[...rounds.keys()].map(({ name }) => name)];
   const table = (title: string, scenes: readonly string[], figure: (scene: string) => Figure): Table => {
-    const row = (scene: string) => [scene, ...[...rounds.values()].map((all) => middle(valuesOf(all, figure(scene))))];
+    const row = (scene: string) => [
+      scene,
+      ...[...rounds.values()].map((all) => medianWithRange(valuesOf(all, figure(scene)))),
+    ];
     return { title, columns, rows: scenes.map(row), drawn: 'bars' };
   };
   const tails: Table = {
@@ -37,12 +40,12 @@ export function tablesOf(rounds: Rounds): Table[] {
   };
   return [
     ratiosOf(rounds),
-    table('Pictures a second (more is better)', crowds, rate),
+    table('Images a second (more is better)', crowds, rate),
     table('One at a time: p50, ms (less is better)', alone, p50Ms),
     table('p50, s (less is better)', crowds, p50),
     table('p99, s (less is better)', crowds, p99),
-    table('ms of a CPU for a picture (less is better)', ['idle', 'uniform', 'mixed'], cpu),
-    table('Steps after clients left (less is better)', [`of ${stepsLeft} that were left`], () => afterLeaving),
+    table('ms of a CPU for an image (less is better)', ['idle', 'uniform', 'mixed'], cpu),
+    table('Steps after clients left (less is better)', [`of ${stepsRemaining} that were left`], () => afterLeaving),
     tails,
   ];
 }
@@ -59,34 +62,33 @@ interface Ratio {
   figure: Figure;
   better: 'high' | 'low';
   aim: string;
-  /** Whom it is compared to: the best of these. */
+  /** Compares with the best of the peers with this kind of batches. */
   among?: Peer['batches'];
-  /** What it is where a peer is ahead, if it is not the CPU. */
+  /** Reason if a peer is ahead; by default CPU time outside the model. */
   why?: string;
 }
 
 const handedOver =
-  'a request is in Redis before it is answered, and goes through four processes to the engine and back; a peer keeps it in the memory of one process, whose end loses it';
-const shared =
-  'a long request shares its steps with all that join it, where a batch by hand gets smaller towards its end';
+  'a request is stored in Redis before the response, and passes four processes to the engine and back; a peer has it only in the memory of one process and loses it in a crash';
+const shared = 'a long request shares its steps with all rows that join, while a static batch shrinks towards its end';
 const besides =
-  'the model is the same on both sides, so what counts is the CPU besides it, and each request, picture and end is written down here';
+  'the model is the same on both sides, so CPU time outside it decides, and Darkroom stores each request, image and end';
 
 const ratios: readonly Ratio[] = [
   { name: 'idle: p50', figure: p50('idle'), better: 'low', aim: '≤ 1.00', why: handedOver },
   { name: 'tiny: p50', figure: p50('tiny'), better: 'low', aim: '≤ 1.05', why: handedOver },
-  { name: 'uniform: pictures/s', figure: rate('uniform'), better: 'high', aim: '≥ 1.02' },
-  { name: 'mixed: pictures/s, who groups', figure: rate('mixed'), better: 'high', aim: '≥ 1.40', among: 'groups' },
-  { name: 'mixed: pictures/s, rows by hand', figure: rate('mixed'), better: 'high', aim: '≥ 1.05', among: 'rows' },
+  { name: 'uniform: images/s', figure: rate('uniform'), better: 'high', aim: '≥ 1.02' },
+  { name: 'mixed: images/s, who groups', figure: rate('mixed'), better: 'high', aim: '≥ 1.40', among: 'groups' },
+  { name: 'mixed: images/s, rows by hand', figure: rate('mixed'), better: 'high', aim: '≥ 1.05', among: 'rows' },
   { name: 'mixed: p99, rows by hand', figure: p99('mixed'), better: 'low', aim: '≤ 1.00', among: 'rows', why: shared },
   { name: 'burst: all 200 done', figure: wholeS('burst'), better: 'low', aim: '≤ 1.00' },
-  { name: 'CPU of a picture, uniform', figure: cpu('uniform'), better: 'low', aim: '' },
-  { name: 'CPU of a picture, mixed', figure: cpu('mixed'), better: 'low', aim: '' },
+  { name: 'CPU of an image, uniform', figure: cpu('uniform'), better: 'low', aim: '' },
+  { name: 'CPU of an image, mixed', figure: cpu('mixed'), better: 'low', aim: '' },
 ];
 
 interface Comparison extends Ratio {
   best: string;
-  /** Darkroom's figures over those of the best server, round by round. */
+  /** Darkroom's figures divided by those of the best server, round by round. */
   ratio: Bar;
   isAhead: boolean;
 }
@@ -101,7 +103,7 @@ function comparisonsOf(rounds: Rounds): Comparison[] {
     const [best] = candidates.toSorted(([, left], [, right]) => worth(left) - worth(right));
     if (best === undefined) return [];
     const theirs = valuesOf(best[1], figure);
-    const ratio = middle(valuesOf(ownRounds, figure).map((value, at) => value / theirs[at]!))!;
+    const ratio = medianWithRange(valuesOf(ownRounds, figure).map((value, at) => value / theirs[at]!))!;
     return [{ ...each, best: best[0].name, ratio, isAhead: better === 'high' ? ratio.value > 1 : ratio.value < 1 }];
   });
 }
@@ -113,7 +115,7 @@ function ratiosOf(rounds: Rounds): Table {
   return { title: 'Darkroom ÷ the best server', columns: ['', 'best server', 'ratio', 'aim', 'ahead'], rows };
 }
 
-/** Where a peer is ahead, and why: a sentence each. */
+/** Returns a sentence per ratio in which a peer is ahead, with the reason. */
 export function lossesOf(rounds: Rounds): string[] {
   return comparisonsOf(rounds).flatMap(({ name, best, isAhead, why = besides }) =>
     isAhead ? [] : [`${best} is ahead in "${name}": ${why}.`],

@@ -4,18 +4,18 @@ import os
 
 from fastapi import Response
 from litserve import LitAPI, LitServer
-from pictures import Pictures
+from images import Images
 
 
 class Painter(LitAPI):
     def setup(self, device):
-        self.paint = getattr(Pictures(), os.environ["PAINT"])
+        self.paint = getattr(Images(), os.environ["PAINT"])
 
     def decode_request(self, request):
         return request
 
-    def predict(self, asked):
-        return self.paint(asked)
+    def predict(self, requests):
+        return self.paint(requests)
 
     def encode_response(self, file):
         return Response(file, media_type="image/png")

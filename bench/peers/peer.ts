@@ -1,4 +1,4 @@
-/** What is measured: servers that make pictures, and the loop without one. */
+/** Peers: servers that generate images, and a bare loop without a server. */
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -7,13 +7,13 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { childrenOf } from '../processes.ts';
 
-/** Of ONNX Runtime, for everybody. */
+/** Threads of ONNX Runtime, for all peers. */
 export const threads = availableParallelism();
-/** Rows of a batch, for everybody. */
+/** Maximum rows of a batch, for all peers. */
 export const batchSize = 8;
 export const modelDirectory = new URL('../../models/emoji-sd', import.meta.url).pathname;
 
-export interface Asked {
+export interface ImageRequest {
   prompt: string;
   steps: number;
   guidance: number;
@@ -25,34 +25,34 @@ export interface Asked {
 
 export interface Peer {
   name: string;
-  /** How it makes a batch of requests with different parameters. */
+  /** How the peer batches requests with different parameters. */
   batches: 'groups' | 'rows' | 'joining rows';
   start(): Promise<RunningPeer>;
 }
 
 export interface RunningPeer {
-  /** Makes them with so many at a time. `isBurst`: all are asked for at once. */
-  paintAll(asked: readonly Asked[], load: { inFlight: number; isBurst: boolean }): Promise<Painted>;
-  /** One request, whose client leaves when the signal says so; undefined where there are no clients. */
-  paint: ((asked: Asked, leave?: AbortSignal) => Promise<Uint8Array>) | undefined;
-  /** Steps of pictures since its start. */
+  /** Generates images with this many in flight. `isBurst`: all requests are sent at once. */
+  paintAll(requests: readonly ImageRequest[], load: { inFlight: number; isBurst: boolean }): Promise<Painted>;
+  /** Sends one request; its client disconnects on the signal. Undefined if the peer has no clients. */
+  paint: ((request: ImageRequest, leave?: AbortSignal) => Promise<Uint8Array>) | undefined;
+  /** Returns the row steps since the start. */
   rowSteps(): Promise<number>;
-  /** Of all its processes. */
+  /** Returns the pids of all its processes. */
   pids(): number[];
   stop(): Promise<void>;
 }
 
 export interface Painted {
-  /** From asking to the whole PNG, of each. */
+  /** Seconds from the request to the complete PNG, of each image. */
   seconds: readonly number[];
-  /** The last one. */
+  /** The last image. */
   png: Uint8Array;
 }
 
-/** Clients that ask for the next picture as soon as they have theirs. */
-export function clientsOf(paint: (asked: Asked) => Promise<Uint8Array>): RunningPeer['paintAll'] {
-  return async (asked, { inFlight }) => {
-    const waiting = [...asked];
+/** Runs a closed loop of clients. */
+export function clientsOf(paint: (request: ImageRequest) => Promise<Uint8Array>): RunningPeer['paintAll'] {
+  return async (requests, { inFlight }) => {
+    const waiting = [...requests];
     const seconds: number[] = [];
     let png = new Uint8Array();
     const client = async (): Promise<void> => {
@@ -67,7 +67,7 @@ export function clientsOf(paint: (asked: Asked) => Promise<Uint8Array>): Running
   };
 }
 
-/** POSTs JSON. @throws Error for any answer but 200. */
+/** POSTs JSON. @throws Error for any status but 200. */
 export async function post(url: string, body: object, signal?: AbortSignal): Promise<Response> {
   const headers = { 'content-type': 'application/json' };
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal: signal ?? null });
@@ -75,7 +75,7 @@ export async function post(url: string, body: object, signal?: AbortSignal): Pro
   return response;
 }
 
-/** A program and what it starts, which end with this process. */
+/** A program and its descendants, which end with this process. */
 export interface Started {
   child: ChildProcess;
   /** The last line of its standard error. */
@@ -86,23 +86,23 @@ export interface Started {
 
 const stopTimeoutMs = 20_000;
 
-/** Starts a program whose output is kept to be shown if it ends before it should. */
+/** Starts a program; prints its last output if it ends unexpectedly. */
 export function startProgram(program: string, words: readonly string[], options: SpawnOptions): Started {
   const child = spawn(program, words, { stdio: ['pipe', 'pipe', 'pipe'], ...options });
-  let said = '';
-  child.stderr!.on('data', (text: Buffer) => (said = `${said}${text.toString()}`.slice(-4000)));
+  let output = '';
+  child.stderr!.on('data', (text: Buffer) => (output = `${output}${text.toString()}`.slice(-4000)));
   const exited = once(child, 'exit');
   const pids = (): number[] => [child.pid!, ...childrenOf(child.pid!)];
   const killTree = (): void => killAll(pids());
   process.once('exit', killTree);
   let isStopping = false;
   void exited.then(([code]) => {
-    if (!isStopping) console.log(`${program} ${words.join(' ')} ended by itself (${code}):\n${said}`);
+    if (!isStopping) console.log(`${program} ${words.join(' ')} ended unexpectedly (exit code ${code}):\n${output}`);
   });
   return {
     child,
     pids,
-    lastWords: () => said.trim().split('\n').at(-1)!,
+    lastWords: () => output.trim().split('\n').at(-1)!,
     async stop() {
       isStopping = true;
       process.off('exit', killTree);
@@ -129,15 +129,15 @@ function kill(pid: number, signal: NodeJS.Signals): void {
 
 const startTimeoutMs = 180_000;
 
-/** Asks again until there is a picture. @throws Error after three minutes, or once its process has ended. */
-export async function untilPainting({ child, lastWords }: Started, paint: () => Promise<unknown>): Promise<void> {
+/** Retries until the peer returns an image. @throws Error after three minutes, or if its process ends. */
+export async function waitUntilReady({ child, lastWords }: Started, paint: () => Promise<unknown>): Promise<void> {
   const begunAtMs = performance.now();
   for (;;) {
     try {
       await paint();
       return;
     } catch (error) {
-      if (child.exitCode !== null) throw new Error(`it ended at its start: ${lastWords()}`, { cause: error });
+      if (child.exitCode !== null) throw new Error(`the server ended during startup: ${lastWords()}`, { cause: error });
       if (performance.now() - begunAtMs > startTimeoutMs) throw error;
       await delay(200);
     }

@@ -1,4 +1,4 @@
-/** Python with the peers in it, in a directory of its own: nothing is installed into the machine's. */
+/** Virtual environment with the Python peers, in its own directory. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 const requirements = new URL('requirements.txt', import.meta.url).pathname;
 const pinned = readFileSync(requirements, 'utf8');
 
-/** As requirements.txt has it. */
+/** Returns the version of a package in requirements.txt. */
 export function versionOf(name: string): string {
   const line = pinned.split('\n').find((each) => each.startsWith(`${name}==`));
   if (line === undefined) throw new Error(`${requirements} does not name ${name}`);
@@ -16,22 +16,22 @@ export function versionOf(name: string): string {
 const named = ['litserve', 'bentoml', 'ray'].map((name) => `${name}-${versionOf(name)}`);
 const directory = new URL(`../../.darkroom/peers-${named.join('-')}/`, import.meta.url).pathname;
 
-/** Path of a program of the environment. */
+/** Returns the path of a program in the environment. */
 export function pythonProgram(name: 'python' | 'bentoml'): string {
   return join(directory, 'bin', name);
 }
 
-/** In place of the user's home, where some of them keep things. */
+/** Home directory for the peers, some of which store files there. */
 export const pythonHome = join(directory, 'home');
 
-/** Makes the environment where it is not there, in two minutes. Needs `python3` with venv, and PyPI the first time. */
+/** Creates the environment if it does not exist (two minutes). Needs `python3` with venv, and PyPI the first time. */
 export function providePython(): void {
   const complete = join(directory, 'complete.txt');
   if (existsSync(complete) && readFileSync(complete, 'utf8') === pinned) return;
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(pythonHome, { recursive: true });
   execFileSync('python3', ['-m', 'venv', directory], { stdio: 'inherit' });
-  // The list is whole. BentoML 1.4.40 asks for a certifi of the day after the newest one that there was on PyPI when it was made.
+  // --no-deps: the list is complete, and BentoML 1.4.40 requires a certifi newer than any on PyPI at its release.
   const words = ['--quiet', '--disable-pip-version-check', '--no-deps', '--requirement', requirements];
   execFileSync(pythonProgram('python'), ['-m', 'pip', 'install', ...words], { stdio: 'inherit' });
   writeFileSync(complete, pinned);

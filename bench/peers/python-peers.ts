@@ -1,10 +1,10 @@
-/** The model in Python: behind three servers, behind one of them with rows that step together, and in a bare loop. */
+/** The model in Python: on three servers, on one of them with rows that step together, and in a bare loop. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import {
-  type Asked,
+  type ImageRequest,
   batchSize,
   clientsOf,
   freePort,
@@ -16,21 +16,21 @@ import {
   startProgram,
   type Started,
   threads,
-  untilPainting,
+  waitUntilReady,
 } from './peer.ts';
 import { pythonHome, pythonProgram } from './python-environment.ts';
-import { firstAsked } from './scenes.ts';
+import { firstRequest } from './scenes.ts';
 
 const here = new URL('.', import.meta.url).pathname;
 
 interface Server {
   name: string;
-  /** Of the servers: `paint_groups` or `paint_rows` of pictures.py. */
+  /** Batch function of images.py. */
   paint: 'paint_groups' | 'paint_rows';
   program?: 'python' | 'bentoml';
   words: (port: number) => string[];
-  /** What is sent, and the PNG of what comes. */
-  ask?: (asked: Asked) => object;
+  /** Build the request body, and extract the PNG from the response. */
+  toBody?: (request: ImageRequest) => object;
   read?: (response: Response) => Promise<Uint8Array>;
 }
 
@@ -42,8 +42,8 @@ const servers: readonly Server[] = [
     paint: 'paint_groups',
     program: 'bentoml',
     words: (port) => ['serve', 'bentoml_server:Painter', '--host', '127.0.0.1', '--port', `${port}`],
-    // Its batches are made of lists.
-    ask: (asked) => ({ asked: [asked] }),
+    // BentoML batches lists.
+    toBody: (request) => ({ requests: [request] }),
     read: async (response) => Buffer.from(((await response.json()) as string[])[0]!, 'base64'),
   },
   { name: 'Ray Serve', paint: 'paint_groups', words: () => ['ray_server.py'] },
@@ -61,14 +61,14 @@ async function startServer({
   words,
   program = 'python',
   paint: batch,
-  ask,
+  toBody,
   read = bytesOf,
 }: Server): Promise<RunningPeer> {
   const port = await freePort();
   const python = startPython(program, words(port), { PORT: `${port}`, PAINT: batch });
-  const paint = async (asked: Asked, leave?: AbortSignal): Promise<Uint8Array> =>
-    read(await post(`http://127.0.0.1:${port}/predict`, ask?.(asked) ?? asked, leave));
-  await untilPainting(python, () => paint(firstAsked));
+  const paint = async (request: ImageRequest, leave?: AbortSignal): Promise<Uint8Array> =>
+    read(await post(`http://127.0.0.1:${port}/predict`, toBody?.(request) ?? request, leave));
+  await waitUntilReady(python, () => paint(firstRequest));
   return { ...python, paint, paintAll: clientsOf(paint) };
 }
 
@@ -81,8 +81,8 @@ async function startLoop(): Promise<RunningPeer> {
     return JSON.parse(value as string);
   };
   await nextLine();
-  const paintAll: RunningPeer['paintAll'] = async (asked, { inFlight, isBurst }): Promise<Painted> => {
-    const job = { asked, at_once: Math.min(inFlight, batchSize), is_burst: isBurst };
+  const paintAll: RunningPeer['paintAll'] = async (requests, { inFlight, isBurst }): Promise<Painted> => {
+    const job = { requests, at_once: Math.min(inFlight, batchSize), is_burst: isBurst };
     python.child.stdin!.write(`${JSON.stringify(job)}\n`);
     const { seconds, file } = (await nextLine()) as { seconds: number[]; file: string };
     return { seconds, png: Buffer.from(file, 'base64') };
@@ -105,7 +105,7 @@ function startPython(
     HOME: pythonHome,
     PYTHONDONTWRITEBYTECODE: '1',
     RAY_TMPDIR: scratch,
-    // They are to say nothing to their makers.
+    // Disable telemetry.
     RAY_USAGE_STATS_ENABLED: '0',
     BENTOML_DO_NOT_TRACK: 'true',
     MODEL_DIR: modelDirectory,

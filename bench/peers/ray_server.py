@@ -5,7 +5,7 @@ import os
 import sys
 
 import ray
-from pictures import Pictures
+from images import Images
 from ray import serve
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,12 +16,12 @@ CORES = int(os.environ["MODEL_THREADS"])
 @serve.deployment(max_ongoing_requests=1000, ray_actor_options={"num_cpus": 1}, logging_config={"enable_access_log": False})
 class Painter:
     def __init__(self):
-        self.pictures = Pictures()
+        self.images = Images()
 
     @serve.batch(max_batch_size=8, batch_wait_timeout_s=0.01)
-    async def paint(self, asked):
+    async def paint(self, requests):
         # In a thread, so that the next ones come in meanwhile.
-        return await asyncio.to_thread(self.pictures.paint_groups, asked)
+        return await asyncio.to_thread(self.images.paint_groups, requests)
 
     async def __call__(self, request: Request):
         return Response(await self.paint(await request.json()), media_type="image/png")

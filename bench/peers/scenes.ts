@@ -1,20 +1,20 @@
-/** What is asked of everybody, and what is measured of it. */
+/** Workloads for all peers, and their measurement. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { RandomNumbers } from '../../libs/language/src/sampling/random-numbers.ts';
 import { cpuSecondsOf } from '../processes.ts';
 import { quantile } from '../report.ts';
-import { type Asked, batchSize, type RunningPeer } from './peer.ts';
+import { type ImageRequest, batchSize, type RunningPeer } from './peer.ts';
 
 export interface Scene {
   name: string;
   inFlight: number;
-  pictures: number;
-  /** What the picture at a place of the scene is to be; other seeds for each round. */
-  asked: (at: number, round: number) => Asked;
+  images: number;
+  /** Returns the request at an index; seeds differ per round. */
+  requestOf: (at: number, round: number) => ImageRequest;
 }
 
-/** Behind everybody the same picture. */
-export const firstAsked: Asked = {
+/** Request whose image must be the same for all peers. */
+export const firstRequest: ImageRequest = {
   prompt: 'a red apple on a white background',
   steps: 20,
   guidance: 3,
@@ -33,87 +33,87 @@ const things = [
   'a pink flower',
 ];
 
-function equal(steps: number): Scene['asked'] {
+function equal(steps: number): Scene['requestOf'] {
   return (at, round) => ({
-    ...firstAsked,
+    ...firstRequest,
     prompt: `${things[at % things.length]!} on a white background`,
     steps,
     seed: 1000 * round + at,
   });
 }
 
-/** 8 to 50 steps, guidance 1 to 7, the same for everybody in a round. */
-function mixed(at: number, round: number): Asked {
+/** Returns a request of 8 to 50 steps with guidance 1 to 7; the same for all peers in a round. */
+function mixed(at: number, round: number): ImageRequest {
   const random = new RandomNumbers(1000 * round + at);
   const between = (low: number, high: number) => low + Math.floor(random.next() * (high - low + 1));
   return { ...equal(between(8, 50))(at, round), guidance: between(1, 7) };
 }
 
 export const scenes: readonly Scene[] = [
-  { name: 'idle', inFlight: 1, pictures: 8, asked: equal(20) },
-  { name: 'tiny', inFlight: 1, pictures: 16, asked: equal(4) },
-  { name: 'uniform', inFlight: 16, pictures: 32, asked: equal(20) },
-  { name: 'mixed', inFlight: 16, pictures: 32, asked: mixed },
-  { name: 'burst', inFlight: 200, pictures: 200, asked: equal(4) },
+  { name: 'idle', inFlight: 1, images: 8, requestOf: equal(20) },
+  { name: 'tiny', inFlight: 1, images: 16, requestOf: equal(4) },
+  { name: 'uniform', inFlight: 16, images: 32, requestOf: equal(20) },
+  { name: 'mixed', inFlight: 16, images: 32, requestOf: mixed },
+  { name: 'burst', inFlight: 200, images: 200, requestOf: equal(4) },
 ];
 
 export interface Measured {
-  /** Pictures a second, from the first being asked for to the last being there. */
+  /** Images per second, from the first request to the last image. */
   rate: number;
-  /** From asking to the whole PNG, s, of each picture. */
+  /** Seconds from the request to the complete PNG, of each image. */
   seconds: readonly number[];
-  /** s. */
+  /** Latency in s. */
   p50: number;
   p99: number;
-  /** Milliseconds of a CPU for a picture, of all processes of the peer. */
+  /** CPU ms per image, over all processes of the peer. */
   cpuMs: number;
 }
 
-/** What came of one peer in one round. */
+/** Results of one peer in one round. */
 export interface Round {
   measured: ReadonlyMap<string, Measured>;
   stepsAfterLeaving: number | undefined;
 }
 
-/** @throws Error if there is no picture, or if fewer steps were taken than were asked for. */
+/** Measures a scene. @throws Error if the result is not a PNG, or if fewer steps than requested were computed. */
 export async function measure(
   peer: RunningPeer,
-  { inFlight, pictures, asked }: Scene,
+  { inFlight, images, requestOf }: Scene,
   round: number,
 ): Promise<Measured> {
-  const all = Array.from({ length: pictures }, (_, at) => asked(at, round));
+  const all = Array.from({ length: images }, (_, at) => requestOf(at, round));
   const stepsBefore = await peer.rowSteps();
   const cpuBefore = cpuSecondsOf(peer.pids());
   const begunAtMs = performance.now();
-  const { seconds, png } = await peer.paintAll(all, { inFlight, isBurst: inFlight === pictures });
+  const { seconds, png } = await peer.paintAll(all, { inFlight, isBurst: inFlight === images });
   const tookS = (performance.now() - begunAtMs) / 1000;
   const cpuS = cpuSecondsOf(peer.pids()) - cpuBefore;
   const steps = (await peer.rowSteps()) - stepsBefore;
   const wanted = all.reduce((total, each) => total + each.steps, 0);
-  if (steps < wanted) throw new Error(`${steps} steps of ${wanted} were taken`);
-  if (Buffer.from(png).toString('latin1', 1, 4) !== 'PNG') throw new Error('what came is no PNG');
+  if (steps < wanted) throw new Error(`${steps} steps were computed, expected at least ${wanted}`);
+  if (Buffer.from(png).toString('latin1', 1, 4) !== 'PNG') throw new Error('the result is not a PNG');
   return {
-    rate: pictures / tookS,
+    rate: images / tookS,
     seconds,
     p50: quantile(seconds, 0.5),
     p99: quantile(seconds, 0.99),
-    cpuMs: (1000 * cpuS) / pictures,
+    cpuMs: (1000 * cpuS) / images,
   };
 }
 
-const leaving = { ...firstAsked, steps: 50 };
-/** Steps of all of their pictures together that are left when eight clients leave. */
-export const stepsLeft = 320;
+const leaving = { ...firstRequest, steps: 50 };
+/** Remaining steps, over all images, when eight clients disconnect. */
+export const stepsRemaining = 320;
 
-/** How many steps are computed after eight clients have left. */
-export async function leaveAll(peer: RunningPeer): Promise<number | undefined> {
+/** Returns the number of steps computed after eight clients have disconnected. */
+export async function stepsAfterDisconnect(peer: RunningPeer): Promise<number | undefined> {
   const { paint } = peer;
   if (paint === undefined) return undefined;
   const before = await peer.rowSteps();
   const leave = new AbortController();
   const clients = Array.from({ length: batchSize }, async (_, seed) => paint({ ...leaving, seed }, leave.signal));
   const all = Promise.allSettled(clients);
-  const until = before + leaving.steps * batchSize - stepsLeft;
+  const until = before + leaving.steps * batchSize - stepsRemaining;
   while ((await peer.rowSteps()) < until) await delay(10);
   leave.abort();
   const whenLeft = await peer.rowSteps();
@@ -123,7 +123,7 @@ export async function leaveAll(peer: RunningPeer): Promise<number | undefined> {
 
 const stillMs = 2000;
 
-/** What it is once it has not changed for two seconds. */
+/** Returns a value once it has not changed for two seconds. */
 async function untilStill(read: () => Promise<number>): Promise<number> {
   for (let last = await read(); ;) {
     await delay(stillMs);

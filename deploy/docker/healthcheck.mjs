@@ -1,4 +1,4 @@
-// HEALTHCHECK of every image: healthy is what answers 200 at /ready. Says why not, for `docker inspect`.
+// HEALTHCHECK of every image: healthy if /ready returns 200. Prints the reason if not, for `docker inspect`.
 const url = `http://127.0.0.1:${process.env.METRICS_PORT}/ready`;
 try {
   const response = await fetch(url, { signal: AbortSignal.timeout(4000) });

@@ -1,19 +1,19 @@
 #!/bin/sh
-# pack.sh APP: makes /packed what one app runs on: its packages, the built libs it depends on, and the app itself.
+# pack.sh APP: reduces /packed to the runtime files of one app: its packages, the built libs it depends on, and the app.
 # Run in the build stage of the Dockerfile, where /app is built and /packed holds the manifests.
 set -eu
 app=$1
 cd /packed
 npm ci --omit=dev --workspace "@darkroom/$app"
 
-# npm links the libs that this app depends on, directly or not; the others, and the other apps, are not its business.
+# npm links the libs that this app depends on, directly or not. Remove all other libs and apps.
 for directory in libs/* apps/*; do
   name=$(basename "$directory")
   if [ "$directory" != "apps/$app" ] && [ ! -e "node_modules/@darkroom/$name" ]; then rm -r "$directory"; fi
 done
 for directory in libs/* "apps/$app"; do
   cp -r "/app/$directory/dist" "$directory/"
-  # Lua, and what a thread runs, is read from the sources.
+  # Lua scripts and the code of threads are read from src.
   (cd "/app/$directory" && find src \( -name '*.lua' -o -name 'encode-thread.mjs' \) -exec cp --parents {} "/packed/$directory/" \;)
 done
 if [ "$app" = api ]; then
@@ -21,10 +21,10 @@ if [ "$app" = api ]; then
   cp -r /app/apps/page/dist apps/page/
 fi
 
-# Bull Board has it as a peer of a peer, and asks nothing of it.
+# Remove TypeScript: an unused peer dependency of a peer dependency of Bull Board.
 rm -rf node_modules/typescript node_modules/@typescript
 
-# Of what runs nowhere but on other platforms, nothing.
+# Remove binaries for other platforms.
 for binaries in node_modules/onnxruntime-node/bin/napi-v*; do
   [ -d "$binaries" ] || continue
   find "$binaries" -mindepth 1 -maxdepth 1 ! -name linux -exec rm -r {} +

@@ -1,4 +1,4 @@
-/** What is random of a run, and the same for the same seed (mulberry32, by Tommy Ettinger). */
+/** Seeded random number generator (mulberry32, by Tommy Ettinger). */
 export class Dice {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Dice {
     this.#state = seed | 0;
   }
 
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -14,7 +14,7 @@ export class Dice {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number, both ends included. */
+  /** Returns a whole number from `low` to `high`, both included. */
   between(low: number, high: number): number {
     return low + Math.floor(this.next() * (high - low + 1));
   }
@@ -27,7 +27,7 @@ export class Dice {
     return items[this.between(0, items.length - 1)]!;
   }
 
-  /** Of its own, so that what it is asked for changes nothing for others. */
+  /** Creates an independent generator, whose use does not change the numbers of this one. */
   fork(): Dice {
     return new Dice(this.between(0, 2 ** 32 - 1));
   }

@@ -1,4 +1,4 @@
-/** What clients saw, in the order in which they saw it: all that the checker knows of a run, besides what stands in Redis at its end. */
+/** History of a run: what clients did and saw, in order. With the final state of Redis, the input of the checker. */
 import { createHash } from 'node:crypto';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
@@ -8,41 +8,43 @@ export interface Body {
   [field: string]: unknown;
 }
 
-/** What a client did or saw. `request`: an id that the API gave out. */
+/** An action or observation. `request`: an id that the API returned. */
 export type Seen =
-  /** `key`: its Idempotency-Key; `same`: bodies that have this in common have the same outputs, none if that is not promised. */
+  /** `key`: Idempotency-Key. `same`: requests with the same value must have the same outputs; undefined: no promise. */
   | { what: 'submit'; key: string; body: Body; same?: string; isToExpire: boolean; hasWebhook: boolean }
   | { what: 'accepted'; key: string; request: string }
-  /** An answer that ends the matter; a 4xx. */
+  /** A submit was answered with 4xx and is not retried. */
   | { what: 'refused'; key: string; status: number }
-  /** `reader`: one that reads from `after` on, over as many connections as it takes. */
+  /** A reader starts after event `after`, and may use several connections. */
   | { what: 'reader'; reader: number; request: string; after: number }
   | { what: 'event'; reader: number; event: number; type: string; digest: string; facts: EventFacts }
-  /** `[DONE]` */
+  /** The stream sent `[DONE]`. */
   | { what: 'done'; reader: number }
   | { what: 'poll'; request: string; state: string }
-  /** 404 or 410 */
+  /** The API answered 404 or 410. */
   | { what: 'gone'; request: string; status: number }
   | { what: 'output'; request: string; index: number; digest: string; text?: string }
   | { what: 'cancel'; request: string; status: number }
-  /** `answer`: the status that the receiver gave. */
+  /** `answer`: status that the receiver returned. */
   | { what: 'webhook'; request: string; id: string; type: string; answer: number }
-  /** It tried again for minutes and had no answer. */
+  /** The client had no answer after minutes of retries. */
   | { what: 'gave-up'; key: string; last: string }
-  /** What came of it is read once more, shortly before its time is over. */
+  /** The result is read once more, shortly before it expires. */
   | { what: 'late'; request: string }
-  /** A write under a token of an earlier delivery, and what Redis said to it. */
+  /** A hostile body was answered with `status`. */
+  | { what: 'attack'; name: string; status: number }
+  /** A write with the lease token of an earlier delivery; `outcome`: result of the write script. */
   | { what: 'stale-write'; request: string; outcome: string }
-  /** `hit`: requests that a worker had when it was killed; `room`: other workers that had room for them then. */
+  /** `hit`: requests of a worker when it was killed; `room`: other workers with capacity for them at that time. */
   | { what: 'fault'; fault: string; target: string; hit?: string[]; room?: string[] }
-  /** A process of ours that nobody had ended, or that did not end as it was asked to. */
+  /** A process exited without a fault, or not as requested. */
   | { what: 'crash'; process: string; how: string };
 
 export type Entry = Seen & { atMs: number };
 export type EntryOf<What extends Seen['what']> = Extract<Entry, { what: What }>;
 
 export interface EventFacts {
-  /** When it was written, by Redis' clock, ms since the epoch. */
+  /** When the event was written, by Redis' clock, ms since the epoch. */
   writtenAtMs: number;
   index?: number;
   step?: number;
@@ -56,7 +58,7 @@ export class History {
   readonly #file: WriteStream;
   #readers = 0;
 
-  /** `file`: gets a JSON line for each entry. */
+  /** `file`: receives each entry as a JSON line. */
   constructor(file: string) {
     this.#file = createWriteStream(file);
   }
@@ -78,7 +80,7 @@ export class History {
     return reader;
   }
 
-  /** Until the file has all of it. */
+  /** Resolves when all entries are in the file. */
   async close(): Promise<void> {
     this.#file.end();
     await finished(this.#file);

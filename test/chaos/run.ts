@@ -1,4 +1,4 @@
-/** `npm run chaos`: a system under load in which things go wrong, and what clients saw of it. */
+/** `npm run chaos`: runs a system under load, injects faults, and checks what clients saw. */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { runChaos } from './chaos.ts';
 import { Dice } from './dice.ts';
 import { faultKinds } from './faults/fault-kinds.ts';
 import { report } from './report.ts';
-import { bytesPlaces } from './system/byte-store.ts';
+import { bytesBackends } from './system/byte-store.ts';
 
 const { values } = parseArgs({
   options: {
@@ -27,29 +27,29 @@ const { values } = parseArgs({
 
 const help = `npm run chaos -- [options]
 
-  --seconds 300       how long things go wrong
-  --seed 7            what goes wrong when; without it another one each time
-  --faults kill,stop  of those below; all otherwise
-  --clients 12        how many ask at the same time
-  --fault-every 3     seconds from one fault to the next, in the mean
-  --redis always      everysec, sentinel, cluster: measures what a power cut takes from a Redis with appendfsync everysec, and what
-                      a failover takes; of what clients saw it proves nothing then
-  --bytes redis       directory, s3: where pictures are kept; otherwise the seed says
-  --shards 1          that each model has
-  --older commit      built beside this one, for processes of two versions side by side
-  --out directory     where the history and the log are written
+  --seconds 300       duration of fault injection
+  --seed 7            seed of faults and requests (default: random)
+  --faults kill,stop  fault kinds from the list below (default: all)
+  --clients 12        number of concurrent clients
+  --fault-every 3     mean seconds between faults
+  --redis always      appendfsync always; or everysec (power cuts), sentinel, cluster (failovers): Redis then loses
+                      writes, and invariants that this breaks are reported as lost without failing the run
+  --bytes redis       store for images: redis, directory or s3 (default: by seed)
+  --shards 1          shards per model
+  --older commit      also run processes of this older version
+  --out directory     directory for the history and the log
 
 ${Object.entries(faultKinds)
   .map(([name, { about }]) => `  ${name.padEnd(9)} ${about}`)
   .join('\n')}`;
 
-function whole(name: 'seconds' | 'seed' | 'clients' | 'fault-every' | 'shards'): number {
+function parseNumber(name: 'seconds' | 'seed' | 'clients' | 'fault-every' | 'shards'): number {
   const value = Number(values[name]);
   if (Number.isFinite(value) && value >= 0) return value;
   throw new Error(`--${name} is ${values[name]}, expected a number`);
 }
 
-function oneOf<Choice extends string>(name: string, choices: readonly Choice[], value: string): Choice {
+function parseChoice<Choice extends string>(name: string, choices: readonly Choice[], value: string): Choice {
   const choice = choices.find((each) => each === value);
   if (choice !== undefined) return choice;
   throw new Error(`--${name} is ${value}, expected one of ${choices.join()}`);
@@ -64,17 +64,16 @@ async function main(): Promise<void> {
   const unknown = faults.filter((name) => !(name in faultKinds));
   if (unknown.length > 0)
     throw new Error(`--faults has ${unknown.join()}, expected some of ${Object.keys(faultKinds).join()}`);
-  const seed = whole('seed');
+  const seed = parseNumber('seed');
   const options = {
-    seconds: whole('seconds'),
+    seconds: parseNumber('seconds'),
     seed,
     faults,
-    clients: whole('clients'),
-    faultEveryMs: 1000 * whole('fault-every'),
-    redis: oneOf('redis', ['always', 'everysec', 'sentinel', 'cluster'], values.redis),
-    // An older version may know of no other place.
-    bytes: oneOf('bytes', bytesPlaces, values.bytes ?? (values.older ? 'redis' : new Dice(seed).pick(bytesPlaces))),
-    shards: whole('shards'),
+    clients: parseNumber('clients'),
+    faultEveryMs: 1000 * parseNumber('fault-every'),
+    redis: parseChoice('redis', ['always', 'everysec', 'sentinel', 'cluster'], values.redis),
+    bytes: parseChoice('bytes', bytesBackends, values.bytes ?? new Dice(seed).pick(bytesBackends)),
+    shards: parseNumber('shards'),
     older: values.older,
     out: values.out ?? mkdtempSync(join(tmpdir(), 'darkroom-chaos-run-')),
   };

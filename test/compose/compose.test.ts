@@ -1,4 +1,4 @@
-/** docker-compose.yml on a real engine: what is promised to hold while containers die and come. */
+/** docker-compose.yml on a real Docker engine, while containers are killed, started and scaled. */
 import { createClient, type RequestEvent } from '@darkroom/client';
 import { parseExposition } from '@darkroom/testing';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
@@ -22,7 +22,7 @@ function requests(count: number, steps: number): PredictBody[] {
   }));
 }
 
-/** The library's way: sent again when an answer got lost, followed across whatever breaks. */
+/** Submits and awaits a request with the client library, which retries and reconnects; returns its status. */
 async function makeThroughClient(body: PredictBody): Promise<string> {
   const client = createClient({ baseUrl: stack.url });
   const { request_id: id } = await client.submit(body);
@@ -40,8 +40,8 @@ interface Status {
   }[];
 }
 
-/** Loaded workers of pictures, and their queue. */
-async function statusOfPictures() {
+/** Returns the loaded image workers and their queue. */
+async function statusOfImages() {
   const response = await fetch(`${stack.url}/status`);
   const { workers, queues } = (await response.json()) as Status;
   return {
@@ -50,22 +50,22 @@ async function statusOfPictures() {
   };
 }
 
-/** Resolves once every loaded worker of pictures is at work. */
+/** Resolves once both image workers have no free rows. */
 async function untilAllAreBusy(): Promise<void> {
   await expect
-    .poll(async () => (await statusOfPictures()).workers.map((worker) => worker.free_rows), {
+    .poll(async () => (await statusOfImages()).workers.map((worker) => worker.free_rows), {
       timeout: 60_000,
       interval: 50,
     })
     .toEqual([0, 0]);
 }
 
-it('runs without root, rights or a disk to write to', async () => {
+it('runs every service without root and capabilities on a read-only file system', async () => {
   const services = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const;
   for (const service of services) {
     const [container] = await stack.containers(service);
-    const facts = '{{.Config.User}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.Path}}';
-    expect((await stack.inspect(container!, facts)).trim()).toBe('1000:1000 true [ALL] tini');
+    const format = '{{.Config.User}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.Path}}';
+    expect((await stack.inspect(container!, format)).trim()).toBe('1000:1000 true [ALL] tini');
     await expect(stack.exec(container!, 'touch', '/app/file')).rejects.toThrow('Read-only file system');
     const packages = (await stack.exec(container!, 'ls', 'node_modules')).split('\n');
     expect([service, packages.includes('onnxruntime-node')]).toEqual([service, service === 'worker']);
@@ -73,18 +73,18 @@ it('runs without root, rights or a disk to write to', async () => {
 });
 
 describe.each(['emoji-writer', 'emoji-writer-diffusion'])('%s', (model) => {
-  it('writes through the balancer, piece by piece', async () => {
+  it('streams text through the balancer without buffering', async () => {
     const chat = { model, messages: [{ role: 'user', content: 'something cold' }] };
-    const whole = await ask(chat);
-    const { choices } = (await whole.json()) as { choices: [{ message: { content: string } }] };
-    const pieces: string[] = [];
-    for await (const data of dataOf(await ask({ ...chat, stream: true }))) if (data !== '[DONE]') pieces.push(data);
-    const deltas = pieces.map((data) => (JSON.parse(data) as Chunk).choices[0].delta.content ?? '');
+    const full = await ask(chat);
+    const { choices } = (await full.json()) as { choices: [{ message: { content: string } }] };
+    const chunks: string[] = [];
+    for await (const data of dataOf(await ask({ ...chat, stream: true }))) if (data !== '[DONE]') chunks.push(data);
+    const deltas = chunks.map((data) => (JSON.parse(data) as Chunk).choices[0].delta.content ?? '');
     expect(choices[0].message.content).toMatch(/^an? \w+/);
     expect(deltas.join('')).toBe(choices[0].message.content);
   });
 
-  it('is heard of through the balancer while it writes: who leaves at the first word has it canceled', async () => {
+  it('cancels a streaming chat completion when the client disconnects from the balancer', async () => {
     const leaver = new AbortController();
     const long = {
       messages: [{ role: 'user', content: 'something cold' }],
@@ -121,31 +121,31 @@ async function* dataOf({ body }: Response): AsyncGenerator<string, void> {
   for await (const { data } of events) yield data;
 }
 
-it('24 requests through the balancer give the pictures of one machine', async () => {
+it('draws 24 concurrent images through the balancer with the same bytes as a local system', async () => {
   const bodies = requests(24, 6);
-  const pictures = await Promise.all(bodies.map((body) => make(stack.url, body)));
+  const images = await Promise.all(bodies.map((body) => make(stack.url, body)));
   const local = await startSystem();
   try {
     const expected = await Promise.all(bodies.map((body) => make(local.url, body)));
-    expect(pictures.map((picture, index) => picture.equals(expected[index]!))).toEqual(bodies.map(() => true));
+    expect(images.map((image, index) => image.equals(expected[index]!))).toEqual(bodies.map(() => true));
   } finally {
     await stopSystem(local);
   }
 });
 
-it('a stream goes on over another replica when its own is killed', async () => {
+it('resumes a stream on another API replica when its own is killed', async () => {
   const client = createClient({ baseUrl: stack.url });
   const { request_id: id } = await client.submit({ prompt: 'a rocket', num_inference_steps: 120, seed: 3 });
   const seen: RequestEvent[] = [];
   let isKilled = false;
   for await (const event of client.stream(id)) {
     seen.push(event);
-    if (isKilled || event.type !== 'progress' || event.step! < 20) continue;
+    if (isKilled || event.type !== 'progress' || event.step < 20) continue;
     isKilled = true;
     await stack.kill(await replicaThatStreams());
   }
   const steps = seen.filter((event) => event.type === 'progress').map(({ step = 0 }) => step);
-  // None twice; those may be missing that were taken while nobody had come to read them.
+  // No step comes twice. Steps that ran while no stream was open may be missing.
   expect(steps).toEqual([...new Set(steps)].toSorted((left, right) => left - right));
   expect(steps.at(-1)).toBe(120);
   expect(seen.at(-1)?.type).toBe('succeeded');
@@ -157,30 +157,30 @@ async function replicaThatStreams(): Promise<string> {
     const streams = parseExposition(await stack.metrics(container)).series('darkroom_event_streams');
     if (streams.some(({ value }) => value > 0)) return container;
   }
-  throw new Error('no replica of the API has a stream open');
+  throw new Error('no API replica has an open event stream');
 }
 
-it('loses nothing when a worker, a former and an api are killed at work', async () => {
-  // Before there is work: asking for them takes seconds on a busy machine, and it would be done by then.
+it('finishes 24 requests when a worker, a batch-former and an API are killed under load', async () => {
+  // Looked up before submitting: it takes seconds on a busy machine, in which the work could end.
   const services = ['worker', 'batch-former', 'api'] as const;
   const killed = await Promise.all(services.map(async (service) => (await stack.containers(service))[0]!));
   const outcomes = Promise.all(requests(24, 120).map(makeThroughClient));
   await untilAllAreBusy();
   for (const container of killed) await stack.kill(container);
   expect(await outcomes).toEqual(Array.from({ length: 24 }, () => 'succeeded'));
-  const { queue } = await statusOfPictures();
+  const { queue } = await statusOfImages();
   expect(queue.requeued['worker_lost']).toBeGreaterThan(0);
   await stack.scale({ worker: 2, 'batch-former': 2, api: 2 });
 });
 
-it('scales up and down under load and loses nothing', async () => {
+it('finishes 32 requests while workers and APIs are scaled up and down', async () => {
   const outcomes = Promise.all(requests(32, 60).map(makeThroughClient));
   await untilAllAreBusy();
   await stack.scale({ worker: 4, api: 3 });
-  expect((await statusOfPictures()).workers).toHaveLength(4);
+  expect((await statusOfImages()).workers).toHaveLength(4);
   await stack.scale({ worker: 1, api: 1 });
   expect(await outcomes).toEqual(Array.from({ length: 32 }, () => 'succeeded'));
-  const { queue, workers } = await statusOfPictures();
+  const { queue, workers } = await statusOfImages();
   expect(workers).toHaveLength(1);
   const total = 24 + 1 + 24 + 32;
   expect(queue).toMatchObject({
@@ -190,7 +190,7 @@ it('scales up and down under load and loses nothing', async () => {
   });
 });
 
-it('no process has logged an error', async () => {
+it('logs no errors in any process', async () => {
   const lines = (await stack.logs()).split('\n').filter((line) => /"level":"(?:error|fatal)"/.test(line));
   expect(lines.filter((line) => line.includes('"app"'))).toEqual([]);
 });

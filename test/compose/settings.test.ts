@@ -1,4 +1,4 @@
-/** What the processes of docker-compose.yml are given. Nothing is started. */
+/** Settings that docker-compose.yml passes to each service, read with `docker compose config`; no container starts. */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,11 +9,11 @@ import { expect, it, onTestFinished } from 'vitest';
 const root = new URL('../../', import.meta.url).pathname;
 
 interface Given {
-  /** docker-compose.override.yml; undefined for no such file. */
+  /** Content of docker-compose.override.yml; undefined for no such file. */
   override?: string;
-  /** Lines of darkroom.env; undefined for no such file. */
+  /** Content of darkroom.env; undefined for no such file. */
   file?: string;
-  /** What is set when compose is called. */
+  /** Environment variables of the `docker compose` call. */
   shell?: Record<string, string>;
 }
 
@@ -41,23 +41,25 @@ function serviceOf(service: string, { file, override, shell = {} }: Given): Serv
   return services[service]!;
 }
 
+const ownerLimit = { OWNER_MAX_BYTES: '268435456' };
+
 it.each<[string, Given, Record<string, string>]>([
-  ['nothing is said', {}, { REDIS_URL: 'redis://redis:6379', OPEN_ACCESS: 'true' }],
+  ['defaults', {}, { ...ownerLimit, REDIS_URL: 'redis://redis:6379', OPEN_ACCESS: 'true' }],
   [
-    'darkroom.env says otherwise',
-    { file: 'OPEN_ACCESS=false\nAPI_KEYS=alice:key\nREDIS_URL=rediss://elsewhere:6380\n' },
-    { REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false', API_KEYS: 'alice:key' },
+    'values from darkroom.env',
+    { file: 'OPEN_ACCESS=false\nAPI_KEYS=alice:a-key-of-16-chars\nREDIS_URL=rediss://elsewhere:6380\n' },
+    { ...ownerLimit, REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false', API_KEYS: 'alice:a-key-of-16-chars' },
   ],
   [
-    'the shell says otherwise',
+    'values from the shell',
     { shell: { REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false' } },
-    { REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false' },
+    { ...ownerLimit, REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false' },
   ],
-])('when %s, so are the settings', (_what, given, expected) => {
+])('passes %s to the API', (_what, given, expected) => {
   expect(environmentOf('api', given)).toEqual(expected);
 });
 
-it('what darkroom.env says of the model is for the workers of pictures; all else is for the writers too', () => {
+it('passes model settings of darkroom.env only to the image worker, and all others to the text workers too', () => {
   const file =
     'MODEL_DIR=models/mine\nMODEL_ID=mine\nMODEL_DTYPE=fp16\nDEVICE=webgpu\nNUM_THREADS=4\nBATCH_MAX_SIZE=4\n';
   const names = ['worker', 'worker-emoji-writer', 'worker-emoji-writer-diffusion'];
@@ -83,7 +85,7 @@ it('what darkroom.env says of the model is for the workers of pictures; all else
   ]);
 });
 
-it('the profile llama gives its workers a configuration that they take', () => {
+it('passes valid upstream settings to the workers of the profile llama', () => {
   const command = ['compose', '--profile', 'llama', 'config', '--format', 'json', 'worker-llama'];
   const { PATH, HOME } = process.env;
   const env = { PATH, HOME, LLAMA_ID: 'smollm2' };
@@ -97,10 +99,10 @@ it('the profile llama gives its workers a configuration that they take', () => {
   });
 });
 
-it('a module of one’s own gets into a container as docs/executors.md says', () => {
+it('mounts and configures a custom executor module with the override file of docs/executors.md', () => {
   const document = readFileSync(join(root, 'docs/executors.md'), 'utf8');
   const [, override] = /```yaml\n(.*?)```/s.exec(document)!;
-  // What is set for the workers of pictures is not meant for it.
+  // Model settings for the image workers must not reach the custom worker.
   const { environment, volumes = [] } = serviceOf('worker-parrot', {
     override: override!,
     file: 'MODEL_DIR=models/mine\nMODEL_ID=mine\nMODEL_DTYPE=fp16\n',

@@ -1,4 +1,4 @@
-/** docker-compose.yml as its users run it: a project of its own for one test file, driven through the `docker` program. */
+/** Runs docker-compose.yml as its users do, through the `docker` program, as a separate project per test file. */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -11,37 +11,37 @@ export type ServiceName = 'api' | 'balancer' | 'batch-former' | 'janitor' | 'red
 export class Stack {
   readonly #project = `darkroom-test-${randomUUID().slice(0, 8)}`;
 
-  /** Address of the balancer, on a port that was free. It changes when the balancer starts again. */
+  /** Address of the balancer, on a free port. It changes when the balancer restarts. */
   url = '';
 
-  /** Starts everything and resolves when all of it is healthy. The images are there: `npm run test:compose` builds first. */
+  /** Starts all services; resolves when all are healthy. `npm run test:compose` has built the images before. */
   async up(): Promise<void> {
     await this.#compose('up', '--detach', '--wait', '--no-build');
     this.url = `http://${(await this.#compose('port', 'balancer', '8080')).trim()}`;
   }
 
-  /** Ends everything, and removes its networks and volumes. */
+  /** Stops all services and removes their networks and volumes. */
   async down(): Promise<void> {
     await this.#compose('down', '--volumes', '--timeout', '25');
   }
 
-  /** As many replicas of each, resolving when all of them are healthy. Those that go are stopped in order. */
+  /** Sets the number of replicas per service; resolves when all are healthy. Surplus replicas stop gracefully. */
   async scale(replicas: Partial<Record<ServiceName, number>>): Promise<void> {
     const scales = Object.entries(replicas).flatMap(([service, count]) => ['--scale', `${service}=${count}`]);
     await this.#compose('up', '--detach', '--wait', '--no-build', '--no-recreate', '--timeout', '25', ...scales);
   }
 
-  /** The containers of a service that run now. */
+  /** Returns the ids of the running containers of a service. */
   async containers(service: ServiceName): Promise<string[]> {
     return (await this.#compose('ps', '--quiet', service)).split('\n').filter((line) => line !== '');
   }
 
-  /** SIGKILL from outside, as the kernel does to who runs out of memory. */
+  /** Sends SIGKILL to a container, as the kernel does when memory runs out. */
   async kill(container: string): Promise<void> {
     await docker('kill', container);
   }
 
-  /** What a process of the stack exposes at `/metrics`, as seen from inside of its container. */
+  /** Returns `/metrics` of a container, fetched from inside it. */
   async metrics(container: string): Promise<string> {
     const script = "fetch('http://127.0.0.1:9090/metrics').then((r) => r.text()).then((text) => console.log(text))";
     return docker('exec', container, 'node', '--eval', script);
@@ -51,7 +51,7 @@ export class Stack {
     return docker('inspect', '--format', format, container);
   }
 
-  /** Runs a program in a container; rejects when it fails. */
+  /** Runs a program in a container; returns its stdout. @throws Error if it fails. */
   exec(container: string, ...command: readonly string[]): Promise<string> {
     return docker('exec', container, ...command);
   }
@@ -66,7 +66,7 @@ export class Stack {
 }
 
 async function docker(...command: readonly string[]): Promise<string> {
-  // DARKROOM_PORT=0 takes a free port, so that nothing that runs here already is in the way.
+  // DARKROOM_PORT=0 takes a free port, which avoids conflicts with running servers.
   const env = { ...process.env, DARKROOM_PORT: '0', COMPOSE_PROFILES: '' };
   const { stdout } = await run('docker', command, { cwd: root, env, maxBuffer: 2 ** 28 });
   return stdout;

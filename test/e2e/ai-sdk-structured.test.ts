@@ -1,9 +1,18 @@
-/** The Vercel AI SDK, with both of its providers, and LangChain, as they come: objects of a schema, and tools. */
+/** Structured output and tool calls with both providers of the Vercel AI SDK and with LangChain. */
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { ChatOpenAI } from '@langchain/openai';
-import { generateObject, generateText, type LanguageModel, stepCountIs, streamObject, streamText, tool } from 'ai';
+import {
+  generateObject,
+  generateText,
+  type LanguageModel,
+  Output,
+  stepCountIs,
+  streamObject,
+  streamText,
+  tool,
+} from 'ai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { caller } from './caller-model.ts';
@@ -31,25 +40,48 @@ const providers: Record<string, (model: string) => LanguageModel> = {
   responses: (model) => createOpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' })(model),
 };
 
-describe.each(Object.entries(providers))('the Vercel AI SDK by %s', (_name, modelOf) => {
-  it('generates an object, and streams the same', async () => {
-    const ask = { model: modelOf(writer), prompt, schema, maxOutputTokens: 100 };
-    const { object } = await generateObject(ask);
+describe.each(Object.entries(providers))('the Vercel AI SDK over %s', (_name, modelOf) => {
+  it('generates an object that matches the schema, and streams the same object', async () => {
+    const request = { model: modelOf(writer), prompt, schema, maxOutputTokens: 100 };
+    const { object } = await generateObject(request);
     expect(schema.parse(object)).toEqual(object);
     const streamed: unknown[] = [];
-    const partsOfOne = async (): Promise<number> => {
-      const stream = streamObject(ask);
+    const countPartials = async (): Promise<number> => {
+      const stream = streamObject(request);
       const partial: unknown[] = [];
       for await (const part of stream.partialObjectStream) partial.push(part);
       streamed.push(await stream.object, partial.at(-1));
       return partial.length;
     };
-    // One that is read when all of it is written has one part.
-    await expect.poll(partsOfOne).toBeGreaterThan(1);
+    // If the model ends before the stream is read, there is a single partial object: repeat until there are more.
+    await expect.poll(countPartials).toBeGreaterThan(1);
     for (const each of streamed) expect(each).toEqual(object);
   });
 
-  it('has tools called, and takes up what they gave', async () => {
+  it('returns valid tool calls or a valid object if a request has both tools and a schema', async () => {
+    const tools = {
+      draw: tool({ description: 'Draws.', inputSchema: colorSchema, execute: ({ color }) => `drawn in ${color}` }),
+    };
+    const request = {
+      model: modelOf(caller),
+      prompt,
+      tools,
+      output: Output.object({ schema }),
+      maxOutputTokens: 100,
+      temperature: 2,
+    };
+    for (const seed of [1, 2, 3, 4]) {
+      const result = await generateText({ ...request, seed });
+      const callsValid = result.toolCalls.map(({ input }) => colorSchema.safeParse(input).success);
+      const outputValid = () => [schema.safeParse(result.output).success];
+      const isObject = result.finishReason === 'stop';
+      expect(isObject ? outputValid() : callsValid).toEqual((isObject ? [0] : callsValid).map(() => true));
+    }
+    const none = await generateText({ ...request, seed: 1, toolChoice: 'none' });
+    expect(none.toolCalls).toEqual([]);
+  });
+
+  it('calls a tool and continues with its result', async () => {
     const colors: string[] = [];
     const tools = {
       draw: tool({
@@ -79,7 +111,7 @@ describe.each(Object.entries(providers))('the Vercel AI SDK by %s', (_name, mode
     expect(['stop', 'length']).toContain(finishReason);
   });
 
-  it('streams calls', async () => {
+  it('streams tool calls', async () => {
     const tools = { draw: tool({ description: 'Draws.', inputSchema: colorSchema, execute: () => 'drawn' }) };
     const stream = streamText({
       model: modelOf(caller),
@@ -102,7 +134,7 @@ describe.each(Object.entries(providers))('the Vercel AI SDK by %s', (_name, mode
   });
 });
 
-describe.each([false, true])('LangChain, by responses: %s', (useResponsesApi) => {
+describe.each([false, true])('LangChain with useResponsesApi: %s', (useResponsesApi) => {
   const chatOf = (model: string) =>
     new ChatOpenAI({
       model,
@@ -113,12 +145,12 @@ describe.each([false, true])('LangChain, by responses: %s', (useResponsesApi) =>
       configuration: { baseURL: `${system.url}/v1` },
     });
 
-  it('has answers of a schema', async () => {
+  it('returns structured output that matches the schema', async () => {
     const object = await chatOf(writer).withStructuredOutput(schema, { method: 'jsonSchema' }).invoke(prompt);
     expect(schema.parse(object)).toEqual(object);
   });
 
-  it('has tools called, and takes up what they gave', async () => {
+  it('calls a tool and continues with its result', async () => {
     const draw = {
       type: 'function' as const,
       function: { name: 'draw', description: 'Draws.', parameters: z.toJSONSchema(colorSchema) },
@@ -129,12 +161,12 @@ describe.each([false, true])('LangChain, by responses: %s', (useResponsesApi) =>
     const [call] = message.tool_calls!;
     expect(call!.name).toBe('draw');
     expect(colorSchema.parse(call!.args)).toEqual(call!.args);
-    const given = new ToolMessage({ content: 'drawn', tool_call_id: call!.id! });
-    const next = await chatOf(caller).invoke([human, message, given]);
+    const toolMessage = new ToolMessage({ content: 'drawn', tool_call_id: call!.id! });
+    const next = await chatOf(caller).invoke([human, message, toolMessage]);
     expect(typeof next.text).toBe('string');
   });
 
-  it('streams calls', async () => {
+  it('streams tool calls', async () => {
     const draw = { type: 'function' as const, function: { name: 'draw', parameters: z.toJSONSchema(colorSchema) } };
     const chat = chatOf(caller).bindTools([draw], { tool_choice: 'draw' });
     let json = '';

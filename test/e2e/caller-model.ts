@@ -1,16 +1,19 @@
-/** The writer in the box with a template that knows tools: it was taught none, but is held to their form like any other model. */
+/**
+ * The bundled writer with a chat template that supports tools. Grammars enforce the form of its calls: it was not
+ * trained on tools.
+ */
 import { cp, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { toolTemplate } from '@darkroom/testing';
 
-/** Behind the picture model, which is the one that is taken where none is named: the first by name. */
+/** Sorts after the image model: requests without a model get the first by name. */
 export const caller = 'emoji-writer-caller';
 
-/** Tokens that it reads and writes together: more than it was taught, for prompts with tools. */
+/** Context length in tokens: longer than in training, for prompts with tools. */
 const maxTokens = 2048;
 
-/** Makes its directory. */
+/** Creates the model's directory and returns its path. */
 export async function makeCaller(): Promise<string> {
   const directory = join(await mkdtemp(join(tmpdir(), 'darkroom-caller-')), caller);
   await cp(new URL('../../models/emoji-writer/', import.meta.url), directory, { recursive: true });

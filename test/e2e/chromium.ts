@@ -1,13 +1,13 @@
-/** A real browser for the page's tests: Debian's Chromium, which `npm test` installs when it is missing. */
+/** A real browser for the page's tests: Debian's Chromium, which `npm test` installs if it is missing. */
 import { buffer } from 'node:stream/consumers';
 import { type Browser, type BrowserServer, chromium, type Download, type Page } from 'playwright-core';
-import { expect, inject, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
 
-/** It talks to our server only: nothing is fetched, updated or reported by itself. */
+/** Prevents requests of the browser itself, such as updates and reports. */
 const quiet = [
   '--no-sandbox',
   '--disable-gpu',
-  // Containers have little of it.
+  // /dev/shm is small in containers.
   '--disable-dev-shm-usage',
   '--disable-background-networking',
   '--disable-component-update',
@@ -15,27 +15,35 @@ const quiet = [
   '--no-first-run',
 ];
 
-/** For whatever a page waits for, on a machine with other things to do. */
-export const pagePatienceMs = 60_000;
+/** Timeout of each wait for the page, long enough for a busy machine. */
+export const pageTimeoutMs = 60_000;
 
 const options = { executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: quiet };
 
-/** One for whoever connects. */
+/** Launches a browser server for several test processes. */
 export function launchChromiumServer(): Promise<BrowserServer> {
   return chromium.launchServer({ ...options, host: '127.0.0.1' });
 }
 
-/** The browser that all files of end-to-end tests share. Contexts keep them apart. */
-export function connectToChromium(): Promise<Browser> {
-  return chromium.connect(inject('chromiumUrl'));
+/**
+ * Connects a test file to the browser that all end-to-end test files share. Each test uses its own context. Returns the
+ * browser, for tests and hooks.
+ */
+export function useChromium(): () => Browser {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.connect(inject('chromiumUrl'));
+  });
+  afterAll(() => browser.close());
+  return () => browser;
 }
 
-/** One of its own, for a file elsewhere. */
+/** Launches a browser for one file. */
 export function launchChromium(): Promise<Browser> {
   return chromium.launch(options);
 }
 
-/** What a browser has downloaded, wherever it runs. */
+/** Returns the bytes of a download, wherever the browser runs. */
 export async function downloadedBytes(downloading: Promise<Download>): Promise<Buffer> {
   return buffer(await (await downloading).createReadStream());
 }
@@ -44,13 +52,13 @@ export interface OpenPageOptions {
   width?: number;
   height?: number;
   colorScheme?: 'light' | 'dark';
-  /** Runs before the page's own: for what no test can make a browser do. */
+  /** Script that runs before the page's own scripts. */
   script?: string;
-  /** Runs before it is closed. */
+  /** Called before the page is closed. */
   leave?: (page: Page) => Promise<void>;
 }
 
-/** The page in a browser profile of its own until the test is over, which fails if the page had faults. */
+/** Opens the page in its own browser profile. The test fails if the page logged an error or threw. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -61,15 +69,15 @@ export async function openPage(
     colorScheme,
     permissions: ['clipboard-read', 'clipboard-write'],
   });
-  context.setDefaultTimeout(pagePatienceMs);
+  context.setDefaultTimeout(pageTimeoutMs);
   await context.addInitScript(script);
   const page = await context.newPage();
-  /** Uncaught errors and refused scripts, as the console tells them. */
+  /** Uncaught errors and console errors. */
   const faults: string[] = [];
   onTestFinished(async ({ task }) => {
-    // What a failure looked like, for whoever reads the log of CI.
+    // Shows the page's text in the log of CI.
     if (task.result?.state === 'fail')
-      console.error(`The page said:\n${await page.locator('body').innerText().catch(String)}`);
+      console.error(`Text of the page:\n${await page.locator('body').innerText().catch(String)}`);
     await leave?.(page);
     await context.close();
     expect(faults).toEqual([]);

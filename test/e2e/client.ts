@@ -1,4 +1,4 @@
-/** What a client sees, over real sockets: just enough of one for the tests. */
+/** A minimal HTTP client for tests of a running API. */
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 
 export interface PredictBody {
@@ -12,18 +12,19 @@ export interface Submitted {
   queue_position: number;
 }
 
-/** POST /v1/predict; anything but 202 is an error. */
-export async function submit(url: string, body: PredictBody): Promise<string> {
-  const response = await fetch(`${url}/v1/predict`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
+export function postJson(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  const all = { 'content-type': 'application/json', ...headers };
+  return fetch(url, { method: 'POST', headers: all, body: JSON.stringify(body) });
+}
+
+/** Submits a request by POST /v1/predict and returns its id. Throws unless the status is 202. */
+export async function submit(url: string, body: object, headers: Record<string, string> = {}): Promise<string> {
+  const response = await postJson(`${url}/v1/predict`, body, headers);
   if (response.status !== 202) throw new Error(`POST /v1/predict: ${response.status} ${await response.text()}`);
   return ((await response.json()) as Submitted).request_id;
 }
 
-/** One poll. */
+/** Polls a request once. */
 export async function poll(url: string, id: string): Promise<{ status: string; [field: string]: unknown }> {
   const response = await fetch(`${url}/v1/predict/${id}`);
   return (await response.json()) as { status: string };
@@ -37,11 +38,11 @@ export interface ServerEvent {
 
 export interface StreamOptions {
   lastEventId?: string;
-  /** Stop reading after this event. */
+  /** Reading stops after the first event for which this returns true. */
   until?: (event: ServerEvent) => boolean;
 }
 
-/** The events of a request up to and including `[DONE]`. */
+/** Reads the events of a request up to and including `[DONE]`. */
 export async function stream(
   url: string,
   id: string,
@@ -60,28 +61,28 @@ export async function stream(
   return events;
 }
 
-/** Waits for the end over SSE; returns the terminal event's type. */
+/** Waits over SSE until a request ends. Returns the type of its terminal event. */
 export async function ended(url: string, id: string): Promise<string> {
   const events = await stream(url, id);
   return events.findLast(({ event }) => event !== undefined)?.event ?? 'no event';
 }
 
-/** The bytes of a finished picture. */
-export async function picture(url: string, id: string, index = 0): Promise<Buffer> {
+/** Fetches a finished image. */
+export async function fetchImage(url: string, id: string, index = 0): Promise<Buffer> {
   const response = await fetch(`${url}/v1/predict/${id}/images/${index}`);
   if (!response.ok) throw new Error(`image ${index} of ${id}: ${response.status} ${await response.text()}`);
   return Buffer.from(await response.arrayBuffer());
 }
 
-/** Submits, waits for success and fetches picture 0. */
+/** Submits a request, waits for its end and fetches image 0. Throws unless the request succeeds. */
 export async function make(url: string, body: PredictBody): Promise<Buffer> {
   const id = await submit(url, body);
   const outcome = await ended(url, id);
   if (outcome !== 'succeeded') throw new Error(`${id} ${outcome}`);
-  return picture(url, id);
+  return fetchImage(url, id);
 }
 
-/** The types of events, without those of which there are many. */
+/** Returns the types of events, without progress and image events, whose number varies. */
 export function typesOf(events: readonly ServerEvent[]): string[] {
   return events.map(({ event, data }) => event ?? data).filter((type) => type !== 'progress' && type !== 'image');
 }
@@ -92,7 +93,7 @@ export function stepsOf(events: readonly ServerEvent[]): number[] {
     .map(({ data }) => (JSON.parse(data) as { step: number }).step);
 }
 
-/** For `until`: the request has come so far. */
+/** Creates an `until` that stops at the first progress event of this step or a later one. */
 export function isStep(step: number): (event: ServerEvent) => boolean {
   return (event) => (stepsOf([event])[0] ?? -1) >= step;
 }

@@ -1,4 +1,4 @@
-/** What docs/drop-in.md and docs/client.md tell people to write, run as it stands. */
+/** The programs of docs/drop-in.md and docs/client.md, run unchanged. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ beforeAll(async () => {
   programs = [...text.matchAll(/```js\n(?<code>.*?)```/gs)].map((match) => match.groups!['code']!);
 });
 
-/** In a directory that has the packages and nothing else. */
+/** Runs a program in a directory that has only the packages. */
 async function run(program: string): Promise<{ stdout: string; directory: string }> {
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-drop-in-'));
   onTestFinished(() => rm(directory, { recursive: true }));
@@ -30,17 +30,17 @@ async function run(program: string): Promise<{ stdout: string; directory: string
   return { stdout, directory };
 }
 
-it('fal by its proxy setting', async () => {
+it('docs/drop-in.md: fal by its proxy setting', async () => {
   const { stdout } = await run(programs[0]!);
   expect(stdout).toMatch(/^(?:IN_QUEUE\n|IN_PROGRESS\n)*COMPLETED\nemoji-sd-\w+ http\S+\/images\/0 \d+\n$/);
 });
 
-it('fal by rewriting URLs', async () => {
+it('docs/drop-in.md: fal by rewriting URLs', async () => {
   const url = (await run(programs[1]!)).stdout.trim();
   expect(await sharp(Buffer.from(await (await fetch(url)).arrayBuffer())).metadata()).toMatchObject({ format: 'png' });
 });
 
-it('Replicate', async () => {
+it('docs/drop-in.md: Replicate', async () => {
   expect(programs).toHaveLength(3);
   const { stdout, directory } = await run(programs[2]!);
   expect(stdout).toContain('100%|████████████████████| ');
@@ -50,11 +50,11 @@ it('Replicate', async () => {
   });
 });
 
-it('our own client', async () => {
+it('docs/client.md: our own client', async () => {
   const [, program] = /```js\n(.*?)```/s.exec(await readFile(join(root, 'docs/client.md'), 'utf8'))!;
   const { stdout, directory } = await run(program!);
   expect(stdout).toMatch(/^emoji-sd-\w+ has 0 before it\nstep \d+ of \d+ /);
   expect(stdout).toMatch(/\nstep 5 of \d+ data:image\/jpeg;base64,/);
-  const picture = await readFile(join(directory, 'apple-0.png'));
-  expect(await sharp(picture).metadata()).toMatchObject({ format: 'png', width: 128 });
+  const image = await readFile(join(directory, 'apple-0.png'));
+  expect(await sharp(image).metadata()).toMatchObject({ format: 'png', width: 128 });
 });

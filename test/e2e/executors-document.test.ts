@@ -1,4 +1,4 @@
-/** What docs/executors.md tells people to write and run, as it stands: the module behind a whole system, and the suite on it. */
+/** The code and commands of docs/executors.md, run unchanged: the module behind a whole system, and its test suite. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ended, poll, stream, submit } from './client.ts';
-import { patience, startSystem, stopSystem, type System } from './system.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from './system.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const bin = join(root, 'node_modules/.bin');
 
 let system: System;
-/** In place of a checkout: it has the packages, and what the page has people write. */
+/** A folder in place of a checkout: the packages and the files that the page describes. */
 let folder: string;
 let document: string;
 
@@ -24,8 +24,8 @@ beforeAll(async () => {
   const [module, test] = programs('js');
   await writeFile(join(folder, 'executors/parrot.mjs'), module!);
   await writeFile(join(folder, 'executors/parrot.test.mjs'), test!);
-  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: patience });
-  const [, setting] = /^EXECUTOR=\.(\/executors\/parrot\.mjs) node apps\/worker/.exec(programs('sh')[0]!)!;
+  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: longWorkerTtl });
+  const [, setting] = /EXECUTOR=\.(\/executors\/parrot\.mjs) node apps\/worker/.exec(programs('sh')[0]!)!;
   await system.start('worker', { EXECUTOR: `${folder}${setting}` });
 }, 120_000);
 afterAll(async () => {
@@ -46,14 +46,14 @@ async function run(command: string, args: readonly string[], cwd = folder): Prom
 
 const body = { model: 'parrot', prompt: 'polly wants a cracker' };
 
-it('is 40 lines at most, and its types are right', async () => {
+it('the module of docs/executors.md has at most 40 lines and type-checks', async () => {
   expect(programs('js')[0]!.split('\n').length - 1).toBeLessThanOrEqual(40);
   const options = ['--noEmit', '--checkJs', '--strict', '--skipLibCheck', '--target', 'es2023', '--module', 'nodenext'];
   const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')];
   await run(join(bin, 'tsc'), [...options, ...types, 'executors/parrot.mjs']);
 });
 
-it('answers the chat of the page', async () => {
+it('answers the chat request of the page', async () => {
   const command = programs('sh').find((text) => text.startsWith('curl'))!;
   const answer = JSON.parse(await run('sh', ['-c', command.replace('http://127.0.0.1:8080', system.url)])) as object;
   expect(answer).toMatchObject({
@@ -63,17 +63,17 @@ it('answers the chat of the page', async () => {
   });
 });
 
-it('streams a request, and has its result', async () => {
+it('streams text deltas, and returns the result', async () => {
   const id = await submit(system.url, { ...body, n: 2, seed: 1, max_tokens: 3 });
   const texts = ['', ''];
-  const places: boolean[] = [];
+  const isAppended: boolean[] = [];
   for (const { event, data } of await stream(system.url, id)) {
     if (event !== 'delta') continue;
     const { index, offset, text } = JSON.parse(data) as { index: number; offset: number; text: string };
-    places.push(offset === texts[index]!.length);
+    isAppended.push(offset === texts[index]!.length);
     texts[index] += text;
   }
-  expect(new Set(places)).toEqual(new Set([true]));
+  expect(new Set(isAppended)).toEqual(new Set([true]));
   expect(texts).toEqual(['wants polly cracker', 'a wants polly']);
   expect(await poll(system.url, id)).toMatchObject({
     status: 'succeeded',
@@ -83,7 +83,7 @@ it('streams a request, and has its result', async () => {
   });
 });
 
-it('shows its card, and who refuses what', async () => {
+it('lists its model card, and fails a request that the executor refuses', async () => {
   const { data } = (await (await fetch(`${system.url}/v1/models`)).json()) as { data: object[] };
   expect(data).toMatchObject([{ id: 'parrot', owned_by: 'me', kind: 'text', max_model_len: 4096 }]);
   const id = await submit(system.url, { ...body, prompt: ' ' });
@@ -93,7 +93,7 @@ it('shows its card, and who refuses what', async () => {
   });
 });
 
-it('lets go of what is canceled, and has its place for the next', async () => {
+it('cancels a running request and gives its slot to the next', async () => {
   const long = await Promise.all(Array.from({ length: 4 }, () => submit(system.url, { ...body, max_tokens: 4000 })));
   await Promise.all(long.map((id) => stream(system.url, id, { until: ({ event }) => event === 'delta' })));
   const next = await submit(system.url, body);
@@ -105,7 +105,7 @@ it('lets go of what is canceled, and has its place for the next', async () => {
   await Promise.all(long.map((id) => ended(system.url, id)));
 });
 
-it('passes the suite as the page runs it', async () => {
+it("passes the conformance suite with the page's command", async () => {
   const command = programs('sh').find((text) => text.startsWith('npx vitest'))!;
   const args = command.trim().split(' ').slice(2);
   const printed = await run(join(bin, 'vitest'), args);

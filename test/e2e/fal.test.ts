@@ -1,9 +1,9 @@
-/** fal's own client, as npm has it, on the running system. */
+/** The npm package `@fal-ai/client` against the running system. */
 import { ApiError, createFalClient, type QueueStatus, ValidationError } from '@fal-ai/client';
 import { publishModel } from '@darkroom/store';
 import { expect, it, onTestFinished } from 'vitest';
 import { card } from '../../apps/api/src/testing/test-api.ts';
-import { make, picture, poll } from './client.ts';
+import { make, fetchImage, poll } from './client.ts';
 import { useSharedSystem } from './shared-system.ts';
 
 const endpoint = 'darkroom/emoji-sd';
@@ -11,7 +11,7 @@ const prompt = 'a red apple on a white background';
 const system = useSharedSystem();
 const fal = createFalClient({ credentials: 'id:secret', proxyUrl: { url: `${system.url}/fal/proxy`, when: 'always' } });
 
-interface Pictures {
+interface Images {
   images: { url: string; width: number; height: number; content_type: string; file_size: number }[];
   seed: number;
   prompt: string;
@@ -33,7 +33,7 @@ async function rejection(work: Promise<unknown>): Promise<ApiError<{ detail: unk
   return error as ApiError<{ detail: unknown; error_type: string }>;
 }
 
-it('submits, polls, and fetches the pictures that the native route has', async () => {
+it('fal client: submits, polls, and fetches the same images as the native route', async () => {
   const input = { prompt, num_images: 2, num_inference_steps: 4, seed: 7, image_size: { width: 96, height: 64 } };
   const queued = await fal.queue.submit(endpoint, { input });
   const id = queued.request_id;
@@ -53,26 +53,26 @@ it('submits, polls, and fetches the pictures that the native route has', async (
   });
   const { data, requestId } = await fal.queue.result(endpoint, { requestId: id });
   expect(requestId).toBe(id);
-  const { images, ...rest } = data as Pictures;
+  const { images, ...rest } = data as Images;
   expect(rest).toEqual({ seed: 7, prompt, timings: { inference: expect.any(Number) } });
   for (const [index, image] of images.entries()) {
     const bytes = await bytesOf(image.url);
-    expect(bytes.equals(await picture(system.url, id, index))).toBe(true);
+    expect(bytes.equals(await fetchImage(system.url, id, index))).toBe(true);
     expect(image).toMatchObject({ width: 96, height: 64, content_type: 'image/png', file_size: bytes.length });
   }
   expect(images).toHaveLength(2);
   const native = { prompt, num_inference_steps: 4, seed: 8, size: '96x64' };
   expect((await make(system.url, native)).equals(await bytesOf(images[1]!.url))).toBe(true);
-  // The URLs of the answer are there for whoever has no client.
+  // The URLs of the response also work without the client.
   expect(await (await fetch(queued.response_url)).json()).toEqual(data);
   expect(await (await fetch(queued.status_url)).json()).toMatchObject({ status: 'COMPLETED' });
 });
 
-it.each(['polling', 'streaming'] as const)('subscribes by %s, with updates and logs', async (mode) => {
+it.each(['polling', 'streaming'] as const)('fal client: subscribes by %s, with updates and logs', async (mode) => {
   const updates: QueueStatus[] = [];
   let enqueued = '';
   const { data, requestId } = await fal.subscribe(endpoint, {
-    // Long enough for a poll to find it running.
+    // Long enough for a poll to see it running.
     input: { prompt, num_inference_steps: 80, output_format: 'webp', scheduler: 'DPM++ 2M' },
     mode,
     ...(mode === 'polling' && { pollInterval: 20 }),
@@ -81,7 +81,7 @@ it.each(['polling', 'streaming'] as const)('subscribes by %s, with updates and l
     onQueueUpdate: (status) => updates.push(status),
   });
   expect(requestId).toBe(enqueued);
-  expect((data as Pictures).images).toMatchObject([{ content_type: 'image/webp' }]);
+  expect((data as Images).images).toMatchObject([{ content_type: 'image/webp' }]);
   expect(await poll(system.url, requestId)).toMatchObject({ parameters: { scheduler: 'dpmpp_2m' } });
   const seen = new Set(updates.map(({ status }) => status));
   expect([...seen]).toEqual(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED'].filter((name) => seen.has(name as 'IN_QUEUE')));
@@ -92,27 +92,27 @@ it.each(['polling', 'streaming'] as const)('subscribes by %s, with updates and l
   expect(messages.at(-1)).toBe('100%|████████████████████| 80/80');
 });
 
-it('runs without the queue', async () => {
+it('fal client: run returns the result without the queue', async () => {
   const { data, requestId } = await fal.run(endpoint, { input: { prompt, num_inference_steps: 3, seed: 5 } });
-  const [image] = (data as Pictures).images;
-  expect((await bytesOf(image!.url)).equals(await picture(system.url, requestId))).toBe(true);
+  const [image] = (data as Images).images;
+  expect((await bytesOf(image!.url)).equals(await fetchImage(system.url, requestId))).toBe(true);
 });
 
-it('streams previews, and the result as the last', async () => {
+it('fal client: streams previews, then the result', async () => {
   const stream = await fal.stream(endpoint, { input: { prompt, num_inference_steps: 11 } });
-  const seen: Pictures[] = [];
-  for await (const item of stream) seen.push(item as Pictures);
-  const result = (await stream.done()) as Pictures;
+  const seen: Images[] = [];
+  for await (const item of stream) seen.push(item as Images);
+  const result = (await stream.done()) as Images;
   expect(seen.map(({ images }) => images[0]!.url.slice(0, 16))).toEqual([
     'data:image/jpeg;',
     'data:image/jpeg;',
     result.images[0]!.url.slice(0, 16),
   ]);
   const bytes = await bytesOf(result.images[0]!.url);
-  expect(bytes.equals(await picture(system.url, stream.requestId ?? ''))).toBe(true);
+  expect(bytes.equals(await fetchImage(system.url, stream.requestId ?? ''))).toBe(true);
 });
 
-it('tells its validation errors by field, and stores nothing', async () => {
+it('fal client: reports validation errors by field', async () => {
   const input = { prompt, num_images: 20, guidance: 3 };
   const error = (await rejection(fal.subscribe(endpoint, { input }))) as unknown as ValidationError;
   expect(error).toBeInstanceOf(ValidationError);
@@ -129,16 +129,16 @@ it('tells its validation errors by field, and stores nothing', async () => {
   expect(large.message).toMatch(/^image_size is "1024x1024", expected each side a multiple of \d+ from \d+ to \d+$/);
 });
 
-it('has no other models', async () => {
+it('fal client: an unknown model is a 404', async () => {
   const error = await rejection(fal.queue.submit('fal-ai/fast-sdxl', { input: { prompt } }));
   expect(error).toMatchObject({
     status: 404,
-    message: 'model "fast-sdxl" is not here, expected one of emoji-sd',
+    message: 'model "fast-sdxl" was not found, expected one of emoji-sd',
     body: { error_type: 'model_not_found' },
   });
 });
 
-it('knows a request that did not start in time as a timeout of the user', async () => {
+it('fal client: reports a request that exceeds startTimeout as a user timeout', async () => {
   const id = 'without-worker';
   await publishModel(system.store, { ...card, id });
   onTestFinished(async () => void (await system.store.redis.hdel(`${system.prefix}:models`, id)));

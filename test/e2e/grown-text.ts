@@ -1,23 +1,23 @@
-/** The text of a request as a reader of its events grows it, for whom nothing may come twice. */
+/** The text of a request as a client builds it from the event stream, with counters of errors. */
 import { stream } from './client.ts';
 
 export interface GrownText {
   text: string;
-  /** What it ended with: one of them, unless something is wrong. */
+  /** Terminal events: exactly one, unless something is wrong. */
   ends: string[];
-  /** How often it was told that another text stands from somewhere on. */
+  /** Number of reset events, which drop the text from an offset on. */
   resets: number;
-  /** Pieces that did not begin where the text ended that was there: parts that were lost, or came twice. */
+  /** Deltas that do not start at the end of the text: earlier ones were lost or repeated. */
   misplaced: number;
 }
 
 const terminal = ['succeeded', 'failed', 'canceled', 'expired'];
 
-/** @param told gets how many characters came with each piece. */
+/** @param onText gets the number of characters of each event. */
 export async function growText(
   url: string,
   id: string,
-  told: (characters: number) => void = () => {},
+  onText: (characters: number) => void = () => {},
 ): Promise<GrownText> {
   const grown: GrownText = { text: '', ends: [], resets: 0, misplaced: 0 };
   await stream(url, id, {
@@ -29,7 +29,7 @@ export async function growText(
       if (event === 'delta' && offset !== grown.text.length) grown.misplaced += 1;
       if (event === 'reset') grown.resets += 1;
       grown.text = grown.text.slice(0, offset) + text;
-      told(text.length);
+      onText(text.length);
       return false;
     },
   });

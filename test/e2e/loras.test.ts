@@ -1,25 +1,25 @@
-/** The embedded model's adapters, through each door that takes them. */
+/** LoRA adapters of the bundled model, through each API that takes them. */
 import { createFalClient } from '@fal-ai/client';
 import OpenAI from 'openai';
 import { expect, it } from 'vitest';
-import { ended, picture, poll, submit } from './client.ts';
+import { ended, fetchImage, poll, submit, postJson } from './client.ts';
 import { useSharedSystem } from './shared-system.ts';
 
 const system = useSharedSystem();
 const prompt = 'a red apple on a white background';
-const asked = { prompt, seed: 7, num_inference_steps: 4, size: '64x64', preview: 'off' };
+const request = { prompt, seed: 7, num_inference_steps: 4, size: '64x64', preview: 'off' };
 const loras = [
   { id: 'pixels', scale: 0.8 },
   { id: 'sunset', scale: 0.5 },
 ];
 
 async function draw(body: object): Promise<{ id: string; bytes: Buffer }> {
-  const id = await submit(system.url, { ...asked, ...body });
+  const id = await submit(system.url, { ...request, ...body });
   expect(await ended(system.url, id)).toBe('succeeded');
-  return { id, bytes: await picture(system.url, id, 0) };
+  return { id, bytes: await fetchImage(system.url, id, 0) };
 }
 
-it('are listed, drawn with, and part of what makes the same picture again', async () => {
+it('LoRAs are listed, change the image, and are part of the parameters that reproduce it', async () => {
   const models = (await (await fetch(`${system.url}/v1/models`)).json()) as { data: { id: string; loras?: unknown }[] };
   expect(models.data.find(({ id }) => id === 'emoji-sd')?.loras).toEqual([
     { id: 'pixels', rank: 4 },
@@ -31,7 +31,7 @@ it('are listed, drawn with, and part of what makes the same picture again', asyn
   const { parameters } = await poll(system.url, styled.id);
   expect(parameters).toMatchObject({ loras });
   expect((await draw(parameters as object)).bytes.equals(styled.bytes)).toBe(true);
-  // Together, each as alone.
+  // In one batch, each request gets the image that it gets alone.
   const [first, second, , last] = await Promise.all([
     draw({}),
     draw({ loras }),
@@ -42,11 +42,11 @@ it('are listed, drawn with, and part of what makes the same picture again', asyn
   expect([first, last].every(({ bytes }) => bytes.equals(plain.bytes))).toBe(true);
 });
 
-it('are taken by the clients of OpenAI and fal', async () => {
+it('the OpenAI and fal clients take LoRAs', async () => {
   const { bytes } = await draw({ loras });
   const openai = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
-  // A field of our own, which its types do not know.
-  const { preview: _, ...body } = { ...asked, model: 'emoji-sd', loras };
+  // The SDK's types do not have this field of ours.
+  const { preview: _, ...body } = { ...request, model: 'emoji-sd', loras };
   const made = await openai.images.generate(body as OpenAI.Images.ImageGenerateParamsNonStreaming);
   expect(Buffer.from(made.data![0]!.b64_json!, 'base64').equals(bytes)).toBe(true);
   const fal = createFalClient({
@@ -66,12 +66,8 @@ it('are taken by the clients of OpenAI and fal', async () => {
   expect(Buffer.from(await (await fetch(image!.url)).arrayBuffer()).equals(bytes)).toBe(true);
 });
 
-it('that the model does not have are a 400 that lists those there are', async () => {
-  const response = await fetch(`${system.url}/v1/predict`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ prompt, loras: [{ id: 'neon' }] }),
-  });
+it('an unknown LoRA is a 400 that lists the available ones', async () => {
+  const response = await postJson(`${system.url}/v1/predict`, { prompt, loras: [{ id: 'neon' }] });
   expect([response.status, await response.json()]).toMatchObject([
     400,
     { message: 'loras.0.id is "neon", expected one of pixels, sunset' },

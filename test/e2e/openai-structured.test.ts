@@ -1,4 +1,4 @@
-/** OpenAI's SDK, as it comes: answers that keep to a form, and calls of tools. */
+/** The OpenAI SDK with structured output and tool calls. */
 import OpenAI, { BadRequestError } from 'openai';
 import { zodFunction, zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ const system = useSharedSystem();
 const open = (): OpenAI => new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none', maxRetries: 0 });
 const messages = [{ role: 'user' as const, content: 'something sweet for a birthday party' }];
 
-const picture = z.object({
+const image = z.object({
   thing: z.enum(['cake', 'fox', 'house']),
   colors: z
     .array(z.enum(['red', 'blue', 'pink']))
@@ -19,39 +19,39 @@ const picture = z.object({
     .max(2),
   isBig: z.boolean(),
 });
-type Picture = z.infer<typeof picture>;
+type Image = z.infer<typeof image>;
 
 const parameters = { type: 'object', properties: { color: { enum: ['red', 'blue'] } }, required: ['color'] };
 const tools = ['draw', 'paint'].map((name) => ({ type: 'function' as const, function: { name, parameters } }));
 
-describe('OpenAI’s SDK has answers that are', () => {
-  it('of a schema of Zod, parsed', async () => {
+describe('OpenAI SDK structured output', () => {
+  it('parses a Zod schema', async () => {
     const { choices } = await open().chat.completions.parse({
       model: writer,
       messages,
       max_completion_tokens: 100,
-      response_format: zodResponseFormat(picture, 'picture'),
+      response_format: zodResponseFormat(image, 'image'),
     });
     const [{ message, finish_reason: reason }] = choices as [(typeof choices)[0]];
     expect(reason).toBe('stop');
-    expect(picture.parse(message.parsed)).toEqual(message.parsed);
+    expect(image.parse(message.parsed)).toEqual(message.parsed);
     expect(JSON.parse(message.content!)).toEqual(message.parsed);
   });
 
-  it('the same in a stream', async () => {
+  it('streams the same object', async () => {
     const body = {
       model: writer,
       messages,
       max_completion_tokens: 100,
-      response_format: zodResponseFormat(picture, 'p'),
+      response_format: zodResponseFormat(image, 'p'),
     };
     const runner = open().chat.completions.stream(body);
     const final = await runner.finalChatCompletion();
-    const whole = await open().chat.completions.parse(body);
-    expect(final.choices[0]!.message.parsed).toEqual(whole.choices[0]!.message.parsed as Picture);
+    const unstreamed = await open().chat.completions.parse(body);
+    expect(final.choices[0]!.message.parsed).toEqual(unstreamed.choices[0]!.message.parsed as Image);
   });
 
-  it('any object of JSON, and text of a grammar', async () => {
+  it('json_object mode and GBNF grammars', async () => {
     const { choices } = await open().chat.completions.create({
       model: writer,
       messages,
@@ -61,8 +61,8 @@ describe('OpenAI’s SDK has answers that are', () => {
       seed: 5,
       response_format: { type: 'json_object' },
     });
-    const whole = choices.filter(({ finish_reason: reason }) => reason === 'stop');
-    for (const { message } of whole) expect(JSON.parse(message.content!)).toBeTypeOf('object');
+    const finished = choices.filter(({ finish_reason: reason }) => reason === 'stop');
+    for (const { message } of finished) expect(JSON.parse(message.content!)).toBeTypeOf('object');
     for (const { message } of choices) expect(message.content).toMatch(/^\{/);
     const grammar = { grammar: 'root ::= "a " ("red" | "blue") " fox"' } as object;
     const fox = await open().chat.completions.create({ model: writer, messages, ...grammar });
@@ -74,8 +74,8 @@ describe('OpenAI’s SDK has answers that are', () => {
   });
 });
 
-describe('OpenAI’s SDK has tools called', () => {
-  it('and says so, and takes up what they gave', async () => {
+describe('OpenAI SDK tool calls', () => {
+  it("finish with tool_calls, and the next turn reads the tool's result", async () => {
     expect(await open().models.retrieve(caller)).toMatchObject({ has_tools: true });
     expect(await open().models.retrieve(writer)).toMatchObject({ has_tools: false });
     const body = { model: caller, messages, tools, tool_choice: 'required' as const, max_completion_tokens: 200 };
@@ -95,7 +95,7 @@ describe('OpenAI’s SDK has tools called', () => {
     expect(next.choices[0]!.message).not.toHaveProperty('tool_calls');
   });
 
-  it('the same in a stream, this one alone', async () => {
+  it('stream the same call of the chosen function', async () => {
     const body = {
       model: caller,
       messages,
@@ -103,8 +103,8 @@ describe('OpenAI’s SDK has tools called', () => {
       tool_choice: { type: 'function' as const, function: { name: 'paint' } },
       max_completion_tokens: 200,
     };
-    const whole = await open().chat.completions.create(body);
-    const [called] = whole.choices[0]!.message.tool_calls as [OpenAI.ChatCompletionMessageFunctionToolCall];
+    const unstreamed = await open().chat.completions.create(body);
+    const [called] = unstreamed.choices[0]!.message.tool_calls as [OpenAI.ChatCompletionMessageFunctionToolCall];
     expect(called.function.name).toBe('paint');
     const runner = open().chat.completions.stream(body);
     const contents: string[] = [];
@@ -115,7 +115,7 @@ describe('OpenAI’s SDK has tools called', () => {
     expect(final.choices[0]!.message.tool_calls).toMatchObject([{ function: called.function }]);
   });
 
-  it('and run', async () => {
+  it('run by the runTools helper', async () => {
     const colors: string[] = [];
     const runner = open().chat.completions.runTools(
       {
@@ -147,8 +147,8 @@ describe('OpenAI’s SDK has tools called', () => {
     expect(runner.messages.at(-1)).toMatchObject({ role: 'tool', content: 'drawn' });
   });
 
-  it('with arguments of a schema of Zod', async () => {
-    const tool = zodFunction({ name: 'show', parameters: picture });
+  it('have arguments of a Zod schema', async () => {
+    const tool = zodFunction({ name: 'show', parameters: image });
     const { choices } = await open().chat.completions.parse({
       model: caller,
       messages,
@@ -158,34 +158,34 @@ describe('OpenAI’s SDK has tools called', () => {
       max_completion_tokens: 300,
     });
     const [call] = choices[0]!.message.tool_calls!;
-    expect(picture.parse(call!.function.parsed_arguments)).toEqual(call!.function.parsed_arguments);
+    expect(image.parse(call!.function.parsed_arguments)).toEqual(call!.function.parsed_arguments);
   });
 
-  it('or not, where it may write text', async () => {
+  it('are optional with tool_choice auto', async () => {
     const { choices } = await open().chat.completions.create({ model: caller, messages, tools });
     expect(choices).toMatchObject([{ message: { role: 'assistant' } }]);
     expect(choices[0]!.message.content ?? '').not.toContain('<tool_call>');
   });
 });
 
-/** What a stream says: all pieces of arguments as one, and what else it has. */
-function madeOf(events: readonly OpenAI.Responses.ResponseStreamEvent[]) {
-  const pieces = events.map((event) => (event.type === 'response.function_call_arguments.delta' ? event.delta : ''));
-  return [pieces.join(''), ...events.filter(({ type }) => type !== 'response.function_call_arguments.delta')];
+/** Returns the merged argument deltas of a stream, then its other events. */
+function mergeDeltas(events: readonly OpenAI.Responses.ResponseStreamEvent[]) {
+  const deltas = events.map((event) => (event.type === 'response.function_call_arguments.delta' ? event.delta : ''));
+  return [deltas.join(''), ...events.filter(({ type }) => type !== 'response.function_call_arguments.delta')];
 }
 
-describe('OpenAI’s SDK has responses', () => {
-  it('of a schema of Zod, parsed', async () => {
+describe('OpenAI SDK responses', () => {
+  it('parse a Zod schema', async () => {
     const response = await open().responses.parse({
       model: writer,
       input: messages,
       max_output_tokens: 100,
-      text: { format: zodTextFormat(picture, 'picture') },
+      text: { format: zodTextFormat(image, 'image') },
     });
-    expect(picture.parse(response.output_parsed)).toEqual(response.output_parsed);
+    expect(image.parse(response.output_parsed)).toEqual(response.output_parsed);
   });
 
-  it('that call functions, and go on; read again from the middle of a call', async () => {
+  it('call functions, continue with their outputs, and resume in the middle of a call', async () => {
     const body = {
       model: caller,
       tools: [{ type: 'function' as const, name: 'draw', parameters, strict: true }],
@@ -209,8 +209,8 @@ describe('OpenAI’s SDK has responses', () => {
       starting_after: middle,
     }))
       rest.push(event);
-    // Pieces may be cut elsewhere.
-    expect(madeOf(rest)).toEqual(madeOf(events.filter((event) => event.sequence_number > middle)));
+    // A resumed stream may split its deltas elsewhere.
+    expect(mergeDeltas(rest)).toEqual(mergeDeltas(events.filter((event) => event.sequence_number > middle)));
     const helper = open().responses.stream({ response_id: last.response.id, starting_after: middle });
     expect((await helper.finalResponse()).output).toMatchObject([{ name: 'draw', arguments: call.arguments }]);
 
@@ -221,20 +221,93 @@ describe('OpenAI’s SDK has responses', () => {
   });
 });
 
-const ask = (body: object) => open().chat.completions.create({ model: writer, messages, ...body });
+const create = (body: object) => open().chat.completions.create({ model: writer, messages, ...body });
 const format = (schema: object) => ({ type: 'json_schema', json_schema: { name: 'x', schema } });
 
-it('OpenAI’s SDK is told what cannot be done', async () => {
-  const refused = ask({ response_format: format({ type: 'number', multipleOf: 3 }) });
+it('OpenAI SDK structured output: reports unsupported schemas, tools and grammars by parameter', async () => {
+  const refused = create({ response_format: format({ type: 'array', contains: {} }) });
   await expect(refused).rejects.toBeInstanceOf(BadRequestError);
   await expect(refused).rejects.toMatchObject({
     param: 'response_format.json_schema.schema',
-    message: expect.stringContaining('schema.multipleOf') as string,
+    message: expect.stringContaining('schema.contains') as string,
   });
-  await expect(ask({ tools })).rejects.toMatchObject({ status: 400, param: 'tools' });
-  await expect(ask({ model: blockWriter, response_format: { type: 'json_object' } })).rejects.toMatchObject({
+  await expect(create({ tools })).rejects.toMatchObject({ status: 400, param: 'tools' });
+  await expect(create({ model: blockWriter, response_format: { type: 'json_object' } })).rejects.toMatchObject({
     status: 400,
     param: 'response_format',
   });
-  await expect(ask({ grammar: 'root ::= (' })).rejects.toMatchObject({ status: 400, param: 'grammar' });
+  await expect(create({ grammar: 'root ::= (' })).rejects.toMatchObject({ status: 400, param: 'grammar' });
 });
+
+describe('OpenAI SDK with tools and a schema in one request', () => {
+  it('chat completions return either calls or an object of the schema', async () => {
+    const strict = tools.map((tool) => ({ ...tool, function: { ...tool.function, strict: true } }));
+    const request = { model: caller, messages, tools: strict, max_completion_tokens: 100, temperature: 2, n: 10 };
+    const format = zodResponseFormat(image, 'image');
+    for (const seed of [1, 2]) {
+      const { choices } = await open().chat.completions.create({ ...request, seed, response_format: format });
+      const ended = choices.filter(({ finish_reason: reason }) => reason !== 'length');
+      expect(ended.map(({ message }) => callOrObject(message.tool_calls, message.content))).toEqual(
+        ended.map(({ finish_reason: reason }) => (reason === 'tool_calls' ? 'call' : 'object')),
+      );
+    }
+    const required = await open().chat.completions.create({
+      ...request,
+      n: 1,
+      tool_choice: 'required',
+      response_format: format,
+    });
+    expect(required.choices[0]!.message.content).toBeNull();
+    const none = await open().chat.completions.parse({
+      ...request,
+      n: 1,
+      tool_choice: 'none',
+      response_format: format,
+    });
+    expect(none.choices[0]!.message.parsed).toBeTypeOf('object');
+    const empty = await open().chat.completions.parse({
+      ...request,
+      n: 1,
+      tools: [],
+      tool_choice: 'auto',
+      response_format: format,
+    });
+    expect(empty.choices[0]!.message.parsed).toBeTypeOf('object');
+  });
+
+  it('responses return either calls or an object of the schema', async () => {
+    const request = { model: caller, input: 'something sweet', temperature: 2, max_output_tokens: 100 };
+    const functions = tools.map(({ function: { name } }) => ({
+      type: 'function' as const,
+      name,
+      parameters,
+      strict: true,
+    }));
+    for (const seed of [1, 2, 3]) {
+      const more = { seed } as object;
+      const { output, status } = await open().responses.create({
+        ...request,
+        ...more,
+        tools: functions,
+        text: { format: zodTextFormat(image, 'p') },
+      });
+      const calls = output.filter((item) => item.type === 'function_call');
+      const [message] = output.filter((item) => item.type === 'message');
+      const text = message?.content.map((part) => ('text' in part ? part.text : '')).join('') ?? null;
+      const chatCalls = calls.map((call) => ({ function: { arguments: call.arguments } }));
+      expect(status === 'incomplete' ? 'cut' : callOrObject(chatCalls, text)).toMatch(/^(cut|call|object)$/);
+    }
+  });
+});
+
+/** Tells calls and objects of the schema apart. Throws if the answer is neither. */
+function callOrObject(calls: readonly object[] | undefined, content: string | null): 'call' | 'object' {
+  const called = z.object({ function: z.object({ arguments: z.string() }) });
+  const color = z.strictObject({ color: z.enum(['red', 'blue']) });
+  if (calls !== undefined && calls.length > 0 && content === null) {
+    for (const call of calls) color.parse(JSON.parse(called.parse(call).function.arguments));
+    return 'call';
+  }
+  image.parse(JSON.parse(content!));
+  return 'object';
+}

@@ -1,4 +1,4 @@
-/** OpenAI's SDK, the Vercel AI SDK and LangChain, as they come, with the writers that are in the box. */
+/** The OpenAI SDK, the Vercel AI SDK and LangChain on the bundled text models. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { HumanMessage } from '@langchain/core/messages';
 import { ChatOpenAI } from '@langchain/openai';
@@ -11,12 +11,12 @@ import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
 const system = useSharedSystem();
 const open = (): OpenAI => new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
 
-const wish = 'something sweet for a birthday party';
-const messages = [{ role: 'user' as const, content: wish }];
-/** What both say, always: the most probable. */
+const userText = 'something sweet for a birthday party';
+const messages = [{ role: 'user' as const, content: userText }];
+/** The greedy answer of both models. */
 const answer = 'a birthday cake on a pink background';
 
-/** Parameters of this server are not in the SDK's types. */
+/** Parameters of this server that the SDK's types do not have. */
 const endless = { ignore_eos: true } as object;
 
 function provider() {
@@ -27,8 +27,8 @@ function langchain(more: object): ChatOpenAI {
   return new ChatOpenAI({ model: writer, apiKey: 'none', configuration: { baseURL: `${system.url}/v1` }, ...more });
 }
 
-describe.each([writer, blockWriter])('OpenAI’s SDK with %s', (model) => {
-  it('has a message answered, by a request like any other', async () => {
+describe.each([writer, blockWriter])('OpenAI SDK with %s', (model) => {
+  it('completes a chat; the response id contains the request id', async () => {
     const chat = await open().chat.completions.create({ model, messages });
     expect(chat).toMatchObject({
       object: 'chat.completion',
@@ -47,7 +47,7 @@ describe.each([writer, blockWriter])('OpenAI’s SDK with %s', (model) => {
     });
   });
 
-  it('streams the same answer, and what was used', async () => {
+  it('streams the same text and the usage', async () => {
     const { data: stream, request_id } = await open()
       .chat.completions.create({ model, messages, stream: true, stream_options: { include_usage: true } })
       .withResponse();
@@ -64,15 +64,15 @@ describe.each([writer, blockWriter])('OpenAI’s SDK with %s', (model) => {
     });
   });
 
-  it('puts a stream together', async () => {
+  it('the stream helper assembles the text', async () => {
     const runner = open().chat.completions.stream({ model, messages });
-    const said: string[] = [];
-    runner.on('content', (delta) => said.push(delta));
+    const deltas: string[] = [];
+    runner.on('content', (delta) => deltas.push(delta));
     expect(await runner.finalContent()).toBe(answer);
-    expect(said.join('')).toBe(answer);
+    expect(deltas.join('')).toBe(answer);
   });
 
-  it('stops before a text that no token ends at, and sends no part of it', async () => {
+  it('stops before a stop text that crosses token borders, and streams no part of it', async () => {
     const stop = 'ake on a pi';
     const { choices } = await open().chat.completions.create({ model, messages, stop: [stop, 'never'] });
     expect(choices).toMatchObject([{ message: { content: 'a birthday c' }, finish_reason: 'stop' }]);
@@ -82,7 +82,7 @@ describe.each([writer, blockWriter])('OpenAI’s SDK with %s', (model) => {
     expect(text).toBe('a birthday c');
   });
 
-  it('writes several answers, each with a seed of its own', async () => {
+  it('returns n choices with a seed each', async () => {
     const body = { model, messages, n: 3, temperature: 1.5, seed: 11 };
     const { choices } = await open().chat.completions.create(body);
     expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
@@ -107,7 +107,7 @@ describe.each([writer, blockWriter])('OpenAI’s SDK with %s', (model) => {
     expect(usage!.completion_tokens).toBe(2);
   });
 
-  it('cancels what it aborts', async () => {
+  it('cancels an aborted request', async () => {
     const body = { model, messages, n: 10, max_tokens: 240, ...endless };
     const { data: stream, request_id } = await open()
       .chat.completions.create({ ...body, stream: true })
@@ -120,7 +120,7 @@ describe.each([writer, blockWriter])('OpenAI’s SDK with %s', (model) => {
   });
 });
 
-it('OpenAI’s SDK is told how probable each token was', async () => {
+it('OpenAI SDK: returns log probabilities of each token', async () => {
   const { choices } = await open().chat.completions.create({
     model: writer,
     messages,
@@ -132,7 +132,7 @@ it('OpenAI’s SDK is told how probable each token was', async () => {
   expect(Buffer.from(content!.flatMap(({ bytes }) => bytes!)).toString()).toBe(answer);
   for (const { token, logprob, top_logprobs: top } of content!) {
     expect(top).toHaveLength(3);
-    // The most probable is taken where nothing is drawn.
+    // Greedy decoding takes the most probable token.
     expect(top[0]).toMatchObject({ token, logprob });
     expect(top.reduce((sum, other) => sum + Math.exp(other.logprob), 0)).toBeLessThanOrEqual(1.000_001);
   }
@@ -143,7 +143,7 @@ it('OpenAI’s SDK is told how probable each token was', async () => {
   expect(streamed.join('')).toBe(answer);
 });
 
-it('OpenAI’s SDK has a text continued', async () => {
+it('OpenAI SDK: completes a raw prompt', async () => {
   const body = { model: writer, prompt: '<|im_start|>assistant\na bird on a', logprobs: 2 };
   const { choices, id, _request_id } = await open().completions.create(body);
   const [{ text, logprobs }] = choices as [OpenAI.CompletionChoice];
@@ -156,7 +156,7 @@ it('OpenAI’s SDK has a text continued', async () => {
   expect(streamed).toBe(text);
 });
 
-it('OpenAI’s SDK says what is wrong', async () => {
+it('OpenAI SDK: reports errors by code and param', async () => {
   const { completions } = open().chat;
   const long = completions.create({ model: writer, messages: [{ role: 'user', content: 'sweet '.repeat(300) }] });
   await expect(long).rejects.toBeInstanceOf(BadRequestError);
@@ -172,12 +172,12 @@ it('OpenAI’s SDK says what is wrong', async () => {
   await expect(completions.create({ model: 'gpt-4o', messages })).rejects.toMatchObject({ code: 'model_not_found' });
 });
 
-describe('the Vercel AI SDK', () => {
+describe('Vercel AI SDK', () => {
   it('generates text', async () => {
     const { text, finishReason, usage } = await generateText({
       model: provider()(writer),
       system: 'You write prompts.',
-      prompt: wish,
+      prompt: userText,
       maxOutputTokens: 24,
       temperature: 0,
     });
@@ -185,8 +185,8 @@ describe('the Vercel AI SDK', () => {
     expect(usage.totalTokens).toBe(usage.inputTokens! + usage.outputTokens!);
   });
 
-  it('streams text, of chats and of completions', async () => {
-    const { textStream, usage } = streamText({ model: provider()(writer), prompt: wish });
+  it('streams text of chats and completions', async () => {
+    const { textStream, usage } = streamText({ model: provider()(writer), prompt: userText });
     let text = '';
     for await (const delta of textStream) text += delta;
     expect(text).toBe(answer);
@@ -199,7 +199,7 @@ describe('the Vercel AI SDK', () => {
     expect((await completion.text).length).toBeGreaterThan(0);
   });
 
-  it('says what is wrong', async () => {
+  it('reports errors with status and message', async () => {
     const failing = generateText({ model: provider()(writer), prompt: 'sweet '.repeat(300) });
     await expect(failing).rejects.toMatchObject({
       statusCode: 400,
@@ -208,14 +208,14 @@ describe('the Vercel AI SDK', () => {
   });
 });
 
-/** What LangChain's types lose with those of this repository's compiler. */
+/** A property that LangChain's types lose with this repository's compiler. */
 interface Counted {
   usage_metadata?: { input_tokens: number; output_tokens: number; total_tokens: number };
 }
 
 describe('LangChain', () => {
-  it('has a message answered', async () => {
-    const message = await langchain({ temperature: 0 }).invoke([new HumanMessage(wish)]);
+  it('answers a message', async () => {
+    const message = await langchain({ temperature: 0 }).invoke([new HumanMessage(userText)]);
     expect(message.text).toBe(answer);
     const { usage_metadata: usage } = message as unknown as Counted;
     expect(usage!.total_tokens).toBe(usage!.input_tokens + usage!.output_tokens);
@@ -224,7 +224,7 @@ describe('LangChain', () => {
   it('streams an answer', async () => {
     let text = '';
     let tokens: number | undefined;
-    for await (const chunk of await langchain({ streamUsage: true }).stream(wish)) {
+    for await (const chunk of await langchain({ streamUsage: true }).stream(userText)) {
       text += chunk.text;
       tokens = (chunk as unknown as Counted).usage_metadata?.output_tokens ?? tokens;
     }

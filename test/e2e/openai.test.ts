@@ -1,11 +1,11 @@
-/** OpenAI's SDK and the Vercel AI SDK, as they come, on the real system. */
+/** The OpenAI SDK and the Vercel AI SDK against the real system. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateImage } from 'ai';
 import OpenAI, { BadRequestError, NotFoundError, toFile } from 'openai';
 import sharp from 'sharp';
 import { expect, it } from 'vitest';
 import { caller } from './caller-model.ts';
-import { picture, poll } from './client.ts';
+import { fetchImage, poll } from './client.ts';
 import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
 
 const model = 'emoji-sd';
@@ -16,7 +16,7 @@ const system = useSharedSystem();
 const client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
 const darkroom = createOpenAICompatible({ name: 'darkroom', baseURL: `${system.url}/v1` });
 
-/** What SDKs of OpenAI add to an answer. */
+/** OpenAI SDKs add this property to responses. */
 const requestIdKey = '_request_id';
 
 function requestIdOf(answer: object): string {
@@ -25,29 +25,29 @@ function requestIdOf(answer: object): string {
 
 const bytesOf = (base64: string | undefined): Buffer => Buffer.from(base64 ?? '', 'base64');
 
-/** Parameters of this server are not in the SDK's types. */
-const own = { num_inference_steps: 8, guidance_scale: 3, seed: 7, negative_prompt: 'blue' };
+/** Parameters of this server that the SDK's types do not have. */
+const extra = { num_inference_steps: 8, guidance_scale: 3, seed: 7, negative_prompt: 'blue' };
 
-it('OpenAI’s SDK generates pictures, whose id leads to the request', async () => {
-  const body = { ...own, model, prompt, n: 2, size: 'auto', quality: 'auto', user: 'somebody' } as const;
-  const images = await client.images.generate(body);
-  const id = requestIdOf(images);
-  expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', parameters: own });
-  const pictures = await Promise.all([0, 1].map((index) => picture(system.url, id, index)));
-  expect(images.data!.map(({ b64_json }) => bytesOf(b64_json))).toEqual(pictures);
-  expect(pictures[0]!.subarray(0, 8)).toEqual(pngStart);
-  expect(images).toMatchObject({ output_format: 'png', usage: { total_tokens: 0, steps: 16, prompt_tokens_cut: 0 } });
-  expect(Math.abs(images.created - Date.now() / 1000)).toBeLessThan(3600);
+it('OpenAI SDK: generates images; the response id is a request id', async () => {
+  const body = { ...extra, model, prompt, n: 2, size: 'auto', quality: 'auto', user: 'a user' } as const;
+  const answer = await client.images.generate(body);
+  const id = requestIdOf(answer);
+  expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', parameters: extra });
+  const files = await Promise.all([0, 1].map((index) => fetchImage(system.url, id, index)));
+  expect(answer.data!.map(({ b64_json }) => bytesOf(b64_json))).toEqual(files);
+  expect(files[0]!.subarray(0, 8)).toEqual(pngStart);
+  expect(answer).toMatchObject({ output_format: 'png', usage: { total_tokens: 0, steps: 16, prompt_tokens_cut: 0 } });
+  expect(Math.abs(answer.created - Date.now() / 1000)).toBeLessThan(3600);
 });
 
-it('OpenAI’s SDK gets urls that can be fetched as they are', async () => {
-  const images = await client.images.generate({ ...own, prompt, response_format: 'url' });
+it('OpenAI SDK: response_format url returns URLs that can be fetched', async () => {
+  const images = await client.images.generate({ ...extra, prompt, response_format: 'url' });
   const response = await fetch(images.data![0]!.url!);
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/png']);
 });
 
-it('OpenAI’s SDK streams partial pictures and pictures, to the bytes of one answer', async () => {
-  const body = { ...own, model, prompt, n: 2, num_inference_steps: 12 };
+it('OpenAI SDK: streams partial and completed images with the bytes of the unstreamed response', async () => {
+  const body = { ...extra, model, prompt, n: 2, num_inference_steps: 12 };
   const { data: stream, request_id } = await client.images
     .generate({ ...body, stream: true, partial_images: 3 })
     .withResponse();
@@ -75,7 +75,7 @@ it('OpenAI’s SDK streams partial pictures and pictures, to the bytes of one an
   expect(answer.data!.map(({ b64_json }) => bytesOf(b64_json))).toEqual(completed);
 });
 
-/** How far two pictures are apart where `isThere`, of 255 in the mean. */
+/** Returns the mean absolute difference of two images, 0 to 255, where `isThere` holds. */
 async function distance(one: Buffer, other: Buffer, isThere: (x: number, y: number) => boolean): Promise<number> {
   const [left, right] = await Promise.all(
     [one, other].map((file) => sharp(file).removeAlpha().raw().toBuffer({ resolveWithObject: true })),
@@ -94,16 +94,16 @@ async function distance(one: Buffer, other: Buffer, isThere: (x: number, y: numb
 const isOutside = (x: number, y: number): boolean => x < 16 || y < 16 || x >= 112 || y >= 112;
 const isInside = (x: number, y: number): boolean => x >= 48 && y >= 48 && x < 80 && y < 80;
 
-it('OpenAI’s SDK paints a hole in a picture anew, and leaves the rest', async () => {
-  const apple = bytesOf((await client.images.generate({ ...own, model, prompt })).data![0]!.b64_json);
+it("OpenAI SDK: inpainting changes the image inside the mask's hole only", async () => {
+  const apple = bytesOf((await client.images.generate({ ...extra, model, prompt })).data![0]!.b64_json);
   const hole = Buffer.from('<svg width="128" height="128"><rect x="32" y="32" width="64" height="64"/></svg>');
   const mask = await sharp({ create: { width: 128, height: 128, channels: 4, background: '#fff' } })
     .composite([{ input: hole, blend: 'dest-out' }])
     .png()
     .toBuffer();
-  const asked = { ...own, model, prompt: 'a strawberry on a white background' };
+  const request = { ...extra, model, prompt: 'a strawberry on a white background' };
   const { data } = await client.images.edit({
-    ...asked,
+    ...request,
     image: await toFile(apple, 'apple.png', { type: 'image/png' }),
     mask: await toFile(mask, 'mask.png', { type: 'image/png' }),
   });
@@ -112,13 +112,13 @@ it('OpenAI’s SDK paints a hole in a picture anew, and leaves the rest', async 
   expect(outside).toBeLessThan(inside / 3);
 });
 
-it('OpenAI’s SDK draws a picture over, and varies it', async () => {
-  const apple = bytesOf((await client.images.generate({ ...own, model, prompt })).data![0]!.b64_json);
+it('OpenAI SDK: edits an image by strength, and varies it', async () => {
+  const apple = bytesOf((await client.images.generate({ ...extra, model, prompt })).data![0]!.b64_json);
   const file = (): ReturnType<typeof toFile> => toFile(apple, 'apple.png', { type: 'image/png' });
-  const asked = { ...own, seed: 8, model, prompt: 'a strawberry on a white background' };
+  const request = { ...extra, seed: 8, model, prompt: 'a strawberry on a white background' };
   const far: number[] = [];
   for (const strength of [0.2, 0.9]) {
-    const { data } = await client.images.edit({ ...asked, image: await file(), strength } as never);
+    const { data } = await client.images.edit({ ...request, image: await file(), strength } as never);
     far.push(await distance(apple, bytesOf(data![0]!.b64_json), () => true));
   }
   expect(far[0]!).toBeLessThan(far[1]!);
@@ -126,8 +126,8 @@ it('OpenAI’s SDK draws a picture over, and varies it', async () => {
   expect(bytesOf(varied.data![0]!.b64_json).subarray(0, 8)).toEqual(pngStart);
 });
 
-it('OpenAI’s SDK says what is wrong', async () => {
-  const invalid = client.images.generate({ ...own, prompt, num_inference_steps: 0 } as never);
+it('OpenAI SDK: reports errors by parameter and code', async () => {
+  const invalid = client.images.generate({ ...extra, prompt, num_inference_steps: 0 } as never);
   await expect(invalid).rejects.toBeInstanceOf(BadRequestError);
   await expect(invalid).rejects.toMatchObject({ status: 400, param: 'num_inference_steps', code: 'invalid_value' });
   const missing = client.images.generate({ prompt, model: 'dall-e-3' });
@@ -135,14 +135,14 @@ it('OpenAI’s SDK says what is wrong', async () => {
   await expect(missing).rejects.toMatchObject({ code: 'model_not_found', param: 'model' });
 });
 
-it('OpenAI’s SDK lists the models', async () => {
+it('OpenAI SDK: lists models', async () => {
   const { data } = await client.models.list();
   const all = [model, writer, caller, blockWriter];
   expect(data).toMatchObject(all.map((id) => ({ id, object: 'model' })));
   expect(await client.models.retrieve(model)).toMatchObject({ id: model });
 });
 
-it('leaving a stream cancels what runs', async () => {
+it('OpenAI SDK: leaving a stream cancels the running request', async () => {
   const { data: stream, request_id } = await client.images
     .generate({ prompt, stream: true, partial_images: 3, num_inference_steps: 60, n: 4 } as never)
     .withResponse();
@@ -153,22 +153,22 @@ it('leaving a stream cancels what runs', async () => {
   await expect.poll(() => poll(system.url, request_id!)).toMatchObject({ status: 'canceled' });
 });
 
-it('the Vercel AI SDK generates pictures, with parameters of this server', async () => {
+it('Vercel AI SDK: generates images, with parameters of this server', async () => {
   const { images, responses } = await generateImage({
     model: darkroom.imageModel(model),
     prompt,
     n: 2,
     size: '128x128',
-    providerOptions: { darkroom: own },
+    providerOptions: { darkroom: extra },
   });
   const id = responses[0]!.headers!['x-request-id']!;
-  expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', parameters: own });
-  const pictures = await Promise.all([0, 1].map((index) => picture(system.url, id, index)));
-  expect(images.map(({ uint8Array }) => Buffer.from(uint8Array))).toEqual(pictures);
+  expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', parameters: extra });
+  const files = await Promise.all([0, 1].map((index) => fetchImage(system.url, id, index)));
+  expect(images.map(({ uint8Array }) => Buffer.from(uint8Array))).toEqual(files);
   expect(images[0]!.mediaType).toBe('image/png');
 });
 
-it('the Vercel AI SDK says what is wrong', async () => {
+it('Vercel AI SDK: reports an unknown model', async () => {
   const failing = generateImage({ model: darkroom.imageModel('sdxl'), prompt });
   await expect(failing).rejects.toMatchObject({
     statusCode: 404,

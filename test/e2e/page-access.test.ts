@@ -1,32 +1,27 @@
-/** The page for everybody: by keyboard, read aloud, on a phone, in light and dark, when things go wrong. */
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connectToChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
+/** Accessibility of the page: keyboard, screen readers, phones, colour schemes, error messages. */
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
+import { useChromium, openPage, type OpenPageOptions, pageTimeoutMs } from './chromium.ts';
 import { useSharedSystem } from './shared-system.ts';
 import { openSystem } from './system.ts';
 
 const system = useSharedSystem();
-let browser: Browser;
+const browser = useChromium();
 
-beforeAll(async () => {
-  browser = await connectToChromium();
-});
-afterAll(() => browser.close());
-
-const open = (options?: OpenPageOptions, url = system.url): Promise<Page> => openPage(browser, url, options);
+const open = (options?: OpenPageOptions, url = system.url): Promise<Page> => openPage(browser(), url, options);
 
 async function modelLoaded(page: Page): Promise<void> {
   await expect.poll(() => page.getByLabel('Steps', { exact: true }).inputValue()).toBe('20');
 }
 
-/** Of the page's background: 0 is black, 765 white. */
+/** Returns the sum of the background's RGB values: 0 is black, 765 white. */
 async function brightness(page: Page): Promise<number> {
   const color = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
   const [red = 0, green = 0, blue = 0] = color.match(/[\d.]+/g)!.map(Number);
   return red + green + blue;
 }
 
-it('is used with the keyboard alone: to the prompt, through the fields, develop, cancel', async () => {
+it('works with the keyboard alone: prompt, fields, submit, cancel', async () => {
   const page = await open();
   await modelLoaded(page);
   await page.keyboard.press('/');
@@ -38,7 +33,7 @@ it('is used with the keyboard alone: to the prompt, through the fields, develop,
   }
   expect(visited).toEqual(['negative_prompt', 'model', 'num_inference_steps', 'guidance_scale']);
   await page.getByLabel('Steps', { exact: true }).fill('200');
-  await page.getByLabel('Pictures', { exact: true }).fill('4');
+  await page.getByLabel('Images', { exact: true }).fill('4');
   await page.keyboard.press('Control+Enter');
   const card = page.getByRole('article', { name: 'a red apple' });
   await card.waitFor();
@@ -47,7 +42,7 @@ it('is used with the keyboard alone: to the prompt, through the fields, develop,
   await expect.poll(() => card.locator('[data-part=status]').textContent()).toBe('Canceled');
 });
 
-it('tells screen readers what everything is, and what happens', async () => {
+it('labels every control for screen readers, and announces progress', async () => {
   const page = await open();
   await modelLoaded(page);
   for (const label of [
@@ -58,7 +53,7 @@ it('tells screen readers what everything is, and what happens', async () => {
     'Guidance',
     'Width',
     'Height',
-    'Pictures',
+    'Images',
     'Seed',
     'Scheduler',
   ])
@@ -78,26 +73,26 @@ it('tells screen readers what everything is, and what happens', async () => {
   await page.getByRole('button', { name: 'Develop' }).click();
   const news = page.getByRole('log');
   await expect
-    .poll(() => news.textContent(), { timeout: pagePatienceMs })
+    .poll(() => news.textContent(), { timeout: pageTimeoutMs })
     .toMatch(/Submitted: a cat.*Developed in .* s: a cat/s);
   expect(await page.getByRole('article', { name: 'a cat' }).getByRole('img').last().getAttribute('alt')).toBe(
     'a cat on a green background',
   );
 });
 
-it('fits a phone without scrolling sideways, with pictures on it', async () => {
+it('fits a phone screen without horizontal scrolling, with images on it', async () => {
   const page = await open({ width: 360, height: 740 });
   await modelLoaded(page);
   await page.getByLabel('Prompt', { exact: true }).fill('a very-long-prompt-without-any-break-'.repeat(8));
   await page.getByLabel('Steps', { exact: true }).fill('4');
-  await page.getByLabel('Pictures', { exact: true }).fill('4');
+  await page.getByLabel('Images', { exact: true }).fill('4');
   await page.getByRole('button', { name: 'Develop' }).click();
-  await expect.poll(() => page.locator('img.final').count(), { timeout: pagePatienceMs }).toBe(4);
+  await expect.poll(() => page.locator('img.final').count(), { timeout: pageTimeoutMs }).toBe(4);
   const widths = await page.evaluate<number[]>('[document.documentElement.scrollWidth, innerWidth]');
   expect(widths).toEqual([360, 360]);
 });
 
-it('brings what was asked for into sight on a phone, where it begins below the form', async () => {
+it('scrolls a new request into view on a phone', async () => {
   const page = await open({ width: 360, height: 740 });
   await modelLoaded(page);
   await page.getByLabel('Prompt', { exact: true }).fill('a moon');
@@ -107,7 +102,7 @@ it('brings what was asked for into sight on a phone, where it begins below the f
   await expect.poll(async () => (await card.boundingBox())!.y).toBeLessThan(740 / 2);
 });
 
-it('lets pictures fade in, unless somebody wants no motion', async () => {
+it('fades images in, unless the user prefers reduced motion', async () => {
   const page = await open();
   await modelLoaded(page);
   await page.getByLabel('Prompt', { exact: true }).fill('a star');
@@ -121,7 +116,7 @@ it('lets pictures fade in, unless somebody wants no motion', async () => {
   expect(await animation()).toBe('none');
 });
 
-it('is light or dark as the system is, until somebody chooses, and stays so', async () => {
+it('follows the colour scheme of the system until the user picks one, which is kept', async () => {
   const dark = await open({ colorScheme: 'dark' });
   expect(await brightness(dark)).toBeLessThan(120);
   const light = await open({ colorScheme: 'light' });
@@ -132,7 +127,7 @@ it('is light or dark as the system is, until somebody chooses, and stays so', as
   expect(await brightness(light)).toBeLessThan(120);
 });
 
-it('says in words what is wrong with a field, and goes to it', async () => {
+it('explains an invalid field and moves the focus to it', async () => {
   const page = await open();
   await modelLoaded(page);
   await page.getByLabel('Prompt', { exact: true }).fill('a cat');
@@ -150,7 +145,7 @@ it('says in words what is wrong with a field, and goes to it', async () => {
   expect(await problem.count()).toBe(0);
 });
 
-it('says that the queue is full, and keeps what was typed', async () => {
+it("reports a full queue and keeps the form's content", async () => {
   const full = await openSystem({ parts: ['api'], environment: { QUEUE_MAX_LENGTH: '1' } });
   await full.store.redis.hset(`${full.prefix}:models`, await system.store.redis.hgetall(`${system.prefix}:models`));
   const page = await open({}, full.url);
@@ -166,11 +161,14 @@ it('says that the queue is full, and keeps what was typed', async () => {
 
 it.each([
   [
-    'blocks its storage',
+    'blocks localStorage',
     `Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } });`,
   ],
-  ['has no room left', `Storage.prototype.setItem = () => { throw new DOMException('no', 'QuotaExceededError'); };`],
-])('makes pictures in a browser that %s', async (_what, script) => {
+  [
+    'has a full localStorage',
+    `Storage.prototype.setItem = () => { throw new DOMException('no', 'QuotaExceededError'); };`,
+  ],
+])('makes images in a browser that %s', async (_what, script) => {
   const page = await open({ script });
   await modelLoaded(page);
   for (const prompt of ['a cat', 'a dog']) {
@@ -182,17 +180,17 @@ it.each([
   expect([await page.getByRole('alert').count(), await page.getByRole('article').count()]).toEqual([0, 2]);
 });
 
-it('leaves the few connections that a browser has to the tab that is seen', async () => {
+it('a hidden tab opens no connections', async () => {
   const seen = await open();
   await modelLoaded(seen);
-  // Every tab of a browser without windows counts as seen.
+  // Headless browsers report every tab as visible.
   const unseen = await seen.context().newPage();
   await unseen.addInitScript(`
     window.isHidden = true;
     Object.defineProperty(document, 'hidden', { get: () => window.isHidden });
   `);
-  const asked: string[] = [];
-  unseen.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  const requestedPaths: string[] = [];
+  unseen.on('request', (request) => requestedPaths.push(new URL(request.url()).pathname));
   await unseen.goto(`${system.url}/client.html`);
   await seen.getByLabel('Prompt', { exact: true }).fill('a cat');
   await seen.getByLabel('Steps', { exact: true }).fill('4');
@@ -200,7 +198,7 @@ it('leaves the few connections that a browser has to the tab that is seen', asyn
   const card = unseen.getByRole('article', { name: 'a cat' });
   await card.waitFor();
   await seen.getByRole('article', { name: 'a cat' }).locator('img.final').waitFor();
-  expect(asked.filter((path) => path.startsWith('/v1/predict'))).toEqual([]);
+  expect(requestedPaths.filter((path) => path.startsWith('/v1/predict'))).toEqual([]);
   await unseen.evaluate(`window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))`);
   await card.locator('img.final').waitFor();
 });

@@ -1,44 +1,39 @@
-/** The page and the way to its server: slow to come up, behind a proxy, shared by tabs, lossy. */
+/** The page's connection to the server: late workers, a proxy with a prefix, several tabs, lost events. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, request as httpRequest } from 'node:http';
-import type { PictureCard } from '@darkroom/kinds';
+import type { ImageCard } from '@darkroom/kinds';
 import { publishModel } from '@darkroom/store';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { connectToChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
+import type { Page } from 'playwright-core';
+import { expect, it, onTestFinished } from 'vitest';
+import { useChromium, openPage, type OpenPageOptions, pageTimeoutMs } from './chromium.ts';
 import {
-  ask,
+  submitPrompt,
   cardOf,
   developed,
   downloadedFrom,
-  positionsAsked,
+  requestedPositions,
   stepAt,
   stepOf,
-  storedPicture,
+  storedImage,
 } from './request-card.ts';
 import { useSharedSystem } from './shared-system.ts';
 import { openSystem } from './system.ts';
 
 const system = useSharedSystem();
-let browser: Browser;
-const patience = { timeout: pagePatienceMs };
+const browser = useChromium();
+const waitOptions = { timeout: pageTimeoutMs };
 
-beforeAll(async () => {
-  browser = await connectToChromium();
-});
-afterAll(() => browser.close());
+const open = (options?: OpenPageOptions, url = system.url): Promise<Page> => openPage(browser(), url, options);
 
-const open = (options?: OpenPageOptions, url = system.url): Promise<Page> => openPage(browser, url, options);
-
-it('gives its stream back while nobody looks, and comes back where it was', async () => {
+it('closes its event stream while the tab is hidden, and resumes at the same event', async () => {
   const page = await open();
-  const positions = positionsAsked(page);
+  const positions = requestedPositions(page);
   const hide = (isHidden: boolean): Promise<void> =>
     page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
       document.dispatchEvent(new Event('visibilitychange'))`);
-  const card = await ask(page, 'a guitar', 120, 2);
-  await expect.poll(() => stepOf(card), patience).toBeGreaterThan(10);
+  const card = await submitPrompt(page, 'a guitar', 120, 2);
+  await expect.poll(() => stepOf(card), waitOptions).toBeGreaterThan(10);
   const seen = await stepOf(card);
   const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/events'));
   await hide(true);
@@ -50,29 +45,45 @@ it('gives its stream back while nobody looks, and comes back where it was', asyn
   expect(await stepAt(page, system.url, positions[1]!)).toBeGreaterThanOrEqual(seen);
 });
 
-it('puts pictures together from their chunks, and asks for none twice', async () => {
+it('assembles images from their chunks without fetching them', async () => {
   const page = await open();
   const fetched = imagesFetched(page);
-  // Long enough that the page looks before it has ended: else there is nothing to put together.
-  const card = await ask(page, 'a star', 120);
-  expect(await downloadedFrom(card)).toEqual(await storedPicture(page, system.url));
+  await splitImages(page);
+  // Long enough that the page connects before the request ends: otherwise no chunks are sent.
+  const card = await submitPrompt(page, 'a star', 120);
+  expect(await downloadedFrom(card)).toEqual(await storedImage(page, system.url));
   expect(fetched).toEqual([]);
 });
 
-it.each([0, 1, -1])('notices that chunk %d of several is missing, and fetches the picture, once', async (chunk) => {
+it.each([0, 1, -1])('detects that chunk %d of several is missing, and fetches the image once', async (chunk) => {
   const page = await open();
   const fetched = imagesFetched(page);
-  await page.route('**/events', async (route) => {
-    const response = await route.fetch();
-    const frames = (await response.text()).split('\n\n');
-    const chunks = frames.filter((frame) => frame.includes('"chunk_index":'));
-    expect(chunks.length).toBeGreaterThan(2);
-    await route.fulfill({ response, body: frames.filter((frame) => frame !== chunks.at(chunk)).join('\n\n') });
-  });
-  const card = await ask(page, 'a penguin', 120);
-  expect(await downloadedFrom(card)).toEqual(await storedPicture(page, system.url));
+  await splitImages(page, chunk);
+  const card = await submitPrompt(page, 'a penguin', 120);
+  expect(await downloadedFrom(card)).toEqual(await storedImage(page, system.url));
   expect(fetched).toHaveLength(1);
 });
+
+/** Splits images into three chunks, as the API does those of more than 400 KB, and drops the chunk `lost`. */
+async function splitImages(page: Page, lost?: number): Promise<void> {
+  await page.route('**/events', async (route) => {
+    const response = await route.fetch();
+    const frames = (await response.text()).split('\n\n').flatMap((frame) => {
+      const [, sequence, data] = /^id: (\d+)-0\nevent: image\ndata: (.*)$/.exec(frame) ?? [];
+      if (data === undefined) return [frame];
+      const { b64, ...image } = JSON.parse(data) as { b64: string };
+      const bytes = Buffer.from(b64, 'base64');
+      const size = 3 * Math.ceil(bytes.length / 9);
+      const chunks = [0, 1, 2].map((at) => {
+        const part = bytes.subarray(at * size, (at + 1) * size).toString('base64');
+        const chunk = { ...image, chunk_index: at, total_chunks: 3, is_chunked: true, is_final: at === 2, b64: part };
+        return `id: ${sequence}-${at}\nevent: image\ndata: ${JSON.stringify(chunk)}`;
+      });
+      return chunks.filter((each) => lost === undefined || each !== chunks.at(lost));
+    });
+    await route.fulfill({ response, body: frames.join('\n\n') });
+  });
+}
 
 function imagesFetched(page: Page): string[] {
   const fetched: string[] = [];
@@ -82,27 +93,27 @@ function imagesFetched(page: Page): string[] {
   return fetched;
 }
 
-it('shows in every tab what was asked for, and removed, in one', async () => {
+it('shows in every tab the requests that were submitted or removed in one tab', async () => {
   const page = await open();
   const other = await page.context().newPage();
   await other.goto(system.url);
-  await developed(await ask(page, 'a tree', 4));
+  await developed(await submitPrompt(page, 'a tree', 4));
   await developed(cardOf(other, 'a tree'));
   await page.getByRole('button', { name: 'Remove' }).click();
-  await expect.poll(() => other.getByRole('article').count(), patience).toBe(0);
+  await expect.poll(() => other.getByRole('article').count(), waitOptions).toBe(0);
 });
 
-it('works behind a proxy that serves it under a prefix', async () => {
+it('works behind a proxy that serves it under a path prefix', async () => {
   const page = await open({}, await startPrefixProxy());
   expect(new URL(page.url()).pathname).toBe('/lab/client.html');
-  await developed(await ask(page, 'a moon', 3));
+  await developed(await submitPrompt(page, 'a moon', 3));
   await page.reload();
   await developed(cardOf(page, 'a moon'));
   await page.getByRole('link', { name: 'API reference' }).click();
   await page.waitForURL('**/lab/docs');
 });
 
-/** Passes `/lab/…` on as `/…`, and nothing else. */
+/** Forwards `/lab/…` as `/…`; anything else is a 404. */
 async function startPrefixProxy(): Promise<string> {
   const proxy = createServer((request, response) => {
     const { url = '', method = 'GET', headers } = request;
@@ -121,21 +132,21 @@ async function startPrefixProxy(): Promise<string> {
   return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/lab`;
 }
 
-it('says that no worker has brought a model, and shows the limits of the first that comes', async () => {
+it('says that no worker has published a model, and shows the limits of the first published model', async () => {
   const fresh = await openSystem({ parts: ['api'] });
   const page = await open({}, fresh.url);
-  await page.getByText('no worker has brought one yet').waitFor();
+  await page.getByText('no worker has registered a model yet').waitFor();
   await page.getByLabel('Prompt', { exact: true }).fill('a cat');
   await page.getByRole('button', { name: 'Develop' }).click();
   await page
     .getByRole('alert')
-    .getByText(/^No worker has brought a model yet.* It asks to try again in \d+ s\.$/)
+    .getByText(/^No worker has published a model yet.* Try again in \d+ s\.$/)
     .waitFor();
-  const card: PictureCard = {
+  const card: ImageCard = {
     id: 'tiny',
     created: 1_700_000_000,
     ownedBy: 'tests',
-    kind: 'picture',
+    kind: 'image',
     pipeline: 'StableDiffusionPipeline',
     sizes: { multiple: 32, min: 32, max: 320, default: { width: 96, height: 96 } },
     steps: { min: 2, max: 90, default: 12 },
@@ -145,13 +156,13 @@ it('says that no worker has brought a model, and shows the limits of the first t
     maxPromptTokens: 77,
   };
   await publishModel(fresh.store, card);
-  await page.getByText('no worker serves it now; reads 77 tokens').waitFor();
+  await page.getByText('no worker serves it now; prompts of up to 77 tokens').waitFor();
   await page.getByText('32 to 320 pixels a side, in steps of 32').waitFor();
   await page.getByText('2 to 90', { exact: true }).waitFor();
   expect(await page.getByLabel('Width').inputValue()).toBe('96');
 });
 
-it('says that the server has never heard of a request', async () => {
+it('says that the server does not know a request', async () => {
   const page = await open();
   const entry = { id: 'emoji-sd-00000000000000000000000000', createdAtMs: 1, request: { prompt: 'a ghost' } };
   await page.evaluate(`localStorage.setItem('darkroom.gallery', '${JSON.stringify([entry])}')`);
@@ -160,10 +171,10 @@ it('says that the server has never heard of a request', async () => {
   expect(await page.getByRole('button', { name: 'Cancel' }).count()).toBe(0);
 });
 
-it('shows the curl line for copying by hand where a page may not use the clipboard', async () => {
+it('shows the curl command for manual copying when the clipboard is not available', async () => {
   const page = await open();
   await page.evaluate(`navigator.clipboard.writeText = () => Promise.reject(new Error('no'))`);
-  const card = await ask(page, 'pizza', 2);
+  const card = await submitPrompt(page, 'pizza', 2);
   await card.getByRole('button', { name: 'Copy as curl' }).click();
   expect(await page.getByRole('textbox', { name: 'Copy this line' }).inputValue()).toMatch(/^curl -s 'http.*"pizza"/);
 });

@@ -1,33 +1,30 @@
-/** Pictures from pictures on the page, in a real Chromium: chosen, dropped, masked by mouse, finger and keys, compared. */
+/**
+ * Image to image on the page in a real Chromium: choosing, dropping, masking by mouse, touch and keyboard, comparing.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { decodeGrey } from '@darkroom/imaging';
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectToChromium, openPage, type OpenPageOptions } from './chromium.ts';
-import { ask, cardOf, developed, downloadedFrom } from './request-card.ts';
+import type { Locator, Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { useChromium, openPage, type OpenPageOptions } from './chromium.ts';
+import { submitPrompt, cardOf, developed, downloadedFrom } from './request-card.ts';
 import { useSharedSystem } from './shared-system.ts';
+import { postJson } from './client.ts';
 
 const system = useSharedSystem();
-let browser: Browser;
-/** 128 × 128 pixels. */
+const browser = useChromium();
+/** A PNG of 128 × 128 pixels. */
 let apple: Buffer;
 
 beforeAll(async () => {
-  browser = await connectToChromium();
   const body = { model: 'emoji-sd', prompt: 'a red apple on a white background', seed: 5, num_inference_steps: 10 };
-  const response = await fetch(`${system.url}/v1/predict`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', prefer: 'wait=60' },
-    body: JSON.stringify(body),
-  });
+  const response = await postJson(`${system.url}/v1/predict`, body, { prefer: 'wait=60' });
   const { images } = (await response.json()) as { images: { url: string }[] };
   apple = await bytesAt(images[0]!.url);
 });
-afterAll(() => browser.close());
 
 async function bytesAt(path: string): Promise<Buffer> {
   const response = await fetch(`${system.url}${path}`);
@@ -36,14 +33,14 @@ async function bytesAt(path: string): Promise<Buffer> {
 }
 
 async function open(options: OpenPageOptions = {}): Promise<Page> {
-  const page = await openPage(browser, system.url, {
+  const page = await openPage(browser(), system.url, {
     ...options,
     leave: async (page) => {
       for (const { id } of await storedEntries(page))
         await fetch(`${system.url}/v1/predict/${id}`, { method: 'DELETE' });
     },
   });
-  await page.getByRole('button', { name: 'Choose a picture' }).waitFor();
+  await page.getByRole('button', { name: 'Choose an image' }).waitFor();
   return page;
 }
 
@@ -53,14 +50,14 @@ async function storedEntries(page: Page): Promise<{ id: string; request: Record<
 
 async function choose(page: Page, buffer = apple, name = 'apple.png'): Promise<void> {
   const chooser = page.waitForEvent('filechooser');
-  await page.getByRole('button', { name: /^(?:Choose a picture|Another)$/ }).click();
+  await page.getByRole('button', { name: /^(?:Choose an image|Replace)$/ }).click();
   await (await chooser).setFiles({ name, mimeType: 'image/png', buffer });
 }
 
-const field = (page: Page): Locator => page.getByRole('group', { name: 'Start from a picture' });
-const canvas = (page: Page): Locator => page.getByRole('application', { name: 'The mask over the picture' });
+const field = (page: Page): Locator => page.getByRole('group', { name: 'Start from an image' });
+const canvas = (page: Page): Locator => page.getByRole('application', { name: 'The mask over the image' });
 const painted = async (page: Page): Promise<number> =>
-  Number.parseFloat((await page.getByText(/is painted anew$/).textContent()) ?? '');
+  Number.parseFloat((await page.getByText(/will be redrawn$/).textContent()) ?? '');
 
 async function openPainter(page: Page): Promise<{ x: number; y: number; width: number; height: number }> {
   await page.getByRole('button', { name: /^(?:Paint a mask|Change the mask)$/ }).click();
@@ -68,7 +65,7 @@ async function openPainter(page: Page): Promise<{ x: number; y: number; width: n
   return (await canvas(page).boundingBox())!;
 }
 
-/** A stroke over the left half, from top to bottom, with the mouse. */
+/** Paints a stroke over the left half, from top to bottom, with the mouse. */
 async function paintLeftHalf(page: Page): Promise<void> {
   const { x, y, width, height } = await openPainter(page);
   await page.getByLabel('Size', { exact: true }).fill('50');
@@ -78,7 +75,7 @@ async function paintLeftHalf(page: Page): Promise<void> {
   await page.mouse.up();
 }
 
-/** The shares of white pixels left and right. */
+/** Returns the shares of white pixels in the left and the right half. */
 async function halvesOf(mask: Buffer): Promise<[number, number]> {
   const { data, width, height } = await decodeGrey(mask);
   const counts: [number, number] = [0, 0];
@@ -86,31 +83,31 @@ async function halvesOf(mask: Buffer): Promise<[number, number]> {
   return counts.map((count) => count / ((width * height) / 2)) as [number, number];
 }
 
-describe('a picture to start from', () => {
-  it('is chosen, sent, and compared with what became of it; the browser keeps none of its bytes', async () => {
+describe('an input image', () => {
+  it('is chosen, sent, and compared with the result; the browser stores none of its bytes', async () => {
     const page = await open();
     await choose(page);
-    await field(page).getByText('128 × 128, all of it is drawn anew').waitFor();
+    await field(page).getByText('128 × 128, all of it is redrawn').waitFor();
     await page.getByLabel('Strength').fill('0.5');
-    const card = await ask(page, 'a strawberry on a white background', 8);
-    const wipe = card.getByRole('slider', { name: 'Before and after of the picture' });
+    const card = await submitPrompt(page, 'a strawberry on a white background', 8);
+    const wipe = card.getByRole('slider', { name: 'Before and after of the image' });
     await wipe.waitFor();
     await wipe.press('ArrowRight');
-    expect(await wipe.getAttribute('aria-valuetext')).toBe('51 % of what it began with');
+    expect(await wipe.getAttribute('aria-valuetext')).toBe('51 % of the input image');
     await wipe.press('Home');
     expect(await card.locator('.tile').getAttribute('style')).toContain('--wipe: 0%');
     const [{ id, request }] = (await storedEntries(page)) as [{ id: string; request: Record<string, unknown> }];
     expect(request).toMatchObject({ image: `/v1/predict/${id}/inputs/image`, strength: 0.5 });
     expect(JSON.stringify(request).length).toBeLessThan(600);
-    await card.getByText('from a picture · strength 0.5').waitFor();
+    await card.getByText('from an image · strength 0.5').waitFor();
   });
 
-  it('is dropped on its field, which alone takes it; the size is of its shape', async () => {
+  it('is dropped on its field only, and sets width and height by its aspect ratio', async () => {
     const page = await open();
     await page.getByLabel('Prompt', { exact: true }).fill('a strawberry');
     await drop(page, 'apple.png', apple);
     await field(page).getByText('apple.png').waitFor();
-    expect(await page.getByText('does not say how it was made').count()).toBe(0);
+    expect(await page.getByText('contains no settings').count()).toBe(0);
     expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('a strawberry');
     await drop(page, 'wide.png', await drawnBy(page, 600, 300));
     await field(page).getByText('600 × 300').waitFor();
@@ -119,26 +116,26 @@ describe('a picture to start from', () => {
       '96',
     ]);
     await field(page).getByRole('button', { name: 'Remove' }).click();
-    await page.getByRole('button', { name: 'Choose a picture' }).and(page.locator(':focus')).waitFor();
+    await page.getByRole('button', { name: 'Choose an image' }).and(page.locator(':focus')).waitFor();
   });
 
-  it('is made smaller here when it is larger than any model draws', async () => {
+  it('is scaled down in the browser when it is larger than any model draws', async () => {
     const page = await open();
     await choose(page, await drawnBy(page, 4096, 1024), 'large.png');
     await field(page).getByText('2048 × 512').waitFor();
     expect(await page.getByLabel('Width').inputValue()).toBe('256');
   });
 
-  it('is none when it is not a picture, and what was there stays', async () => {
+  it('a file that is not an image shows an error and keeps the current image', async () => {
     const page = await open();
     await choose(page);
     await field(page).getByText('128 × 128').waitFor();
     await choose(page, Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'), 'drawing.svg');
-    await field(page).getByText('drawing.svg is not a picture that this browser knows.').waitFor();
+    await field(page).getByText('drawing.svg is not an image that this browser can read.').waitFor();
     expect(await field(page).getByText('apple.png', { exact: true }).isVisible()).toBe(true);
   });
 
-  it('is refused by the server in words, beside the field, when this browser knows more formats than that takes', async () => {
+  it("shows the server's error at the field for a format that only the browser decodes", async () => {
     const page = await open();
     const gif = 'R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7';
     await choose(page, Buffer.from(gif, 'base64'), 'dot.gif');
@@ -147,41 +144,41 @@ describe('a picture to start from', () => {
     await page.getByRole('button', { name: 'Develop' }).click();
     await page
       .getByRole('alert')
-      .getByText(/^Start from a picture is .*expected/)
+      .getByText(/^Start from an image is .*expected/)
       .waitFor();
     expect(await page.evaluate<string>('document.activeElement.id')).toBe('image');
     expect(await storedEntries(page)).toEqual([]);
   });
 
-  it('is filled in again by "Same seed again", with its mask, and makes the same picture', async () => {
+  it('is filled in again by "Same seed again" with its mask, and makes the same image', async () => {
     const page = await open();
     await choose(page);
     await paintLeftHalf(page);
     await page.getByRole('button', { name: 'Done' }).click();
-    const first = await ask(page, 'a green apple on a white background', 6);
+    const first = await submitPrompt(page, 'a green apple on a white background', 6);
     const bytes = await downloadedFrom(first);
     await field(page).getByRole('button', { name: 'Remove' }).click();
     await first.getByRole('button', { name: 'Same seed again' }).click();
-    await field(page).getByText('what is painted is drawn anew').waitFor();
+    await field(page).getByText('the painted area is redrawn').waitFor();
     await page.getByRole('button', { name: 'Develop' }).click();
     await expect.poll(() => page.getByRole('article').count()).toBe(2);
     expect(await downloadedFrom(page.getByRole('article').first())).toEqual(bytes);
-    // What the browser does not keep, the server has as long as it keeps the prompt.
+    // After a reload the browser has no image; the server keeps it as long as it stores the prompt.
     await page.reload();
     const [newest] = await storedEntries(page);
     await page.getByRole('article').first().getByRole('slider').waitFor();
     await system.store.redis.del(system.store.keysOf('emoji-sd').inputs(newest!.id));
     await page.reload();
     await page.getByRole('article').first().getByRole('button', { name: 'Same seed again' }).click();
-    await field(page).getByText('The picture that it began with is not kept any more.').waitFor();
+    await field(page).getByText('The input image is no longer stored.').waitFor();
     expect(await page.getByRole('slider').count()).toBe(1);
     expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('a green apple on a white background');
   });
 
-  it('is fetched from the server while that has it, after a reload', async () => {
+  it('is fetched from the server after a reload', async () => {
     const page = await open();
     await choose(page);
-    const card = await ask(page, 'a fox', 200, 4);
+    const card = await submitPrompt(page, 'a fox', 200, 4);
     await card.waitFor();
     await page.reload();
     const again = cardOf(page, 'a fox');
@@ -192,22 +189,22 @@ describe('a picture to start from', () => {
 });
 
 describe('a mask', () => {
-  it('is painted with the mouse; what is painted is what the server is told to paint anew', async () => {
+  it('is painted with the mouse, and its painted part is white in the mask that is sent', async () => {
     const page = await open();
     await choose(page);
     await paintLeftHalf(page);
     await expect.poll(() => painted(page)).toBeGreaterThan(45);
     await page.getByRole('button', { name: 'Done' }).click();
-    await field(page).getByText('what is painted is drawn anew').waitFor();
+    await field(page).getByText('the painted area is redrawn').waitFor();
     expect(await page.getByLabel('Strength').getAttribute('placeholder')).toBe('1');
-    await ask(page, 'a lemon', 200, 4);
+    await submitPrompt(page, 'a lemon', 200, 4);
     const [newest] = await storedEntries(page);
     const [left, right] = await halvesOf(await bytesAt(`/v1/predict/${newest!.id}/inputs/mask`));
     expect(left).toBeGreaterThan(0.95);
     expect(right).toBeLessThan(0.02);
   });
 
-  it('is undone, done again, inverted, erased and cleared', async () => {
+  it('can be undone, redone, inverted, erased and cleared', async () => {
     const page = await open();
     await choose(page);
     await paintLeftHalf(page);
@@ -232,10 +229,10 @@ describe('a mask', () => {
     await button('Clear').click();
     expect(await painted(page)).toBe(0);
     await button('Done').click();
-    await field(page).getByText('all of it is drawn anew').waitFor();
+    await field(page).getByText('all of it is redrawn').waitFor();
   });
 
-  it('is painted by keys alone, and the brush is made larger and smaller by brackets', async () => {
+  it('is painted with the keyboard alone, with brackets for the brush size', async () => {
     const page = await open();
     await choose(page);
     await page.getByRole('button', { name: 'Paint a mask' }).focus();
@@ -257,11 +254,11 @@ describe('a mask', () => {
     await page.keyboard.press('Space');
     expect(await painted(page)).toBeLessThan(large);
     await page.keyboard.press('Escape');
-    await field(page).getByText('what is painted is drawn anew').waitFor();
+    await field(page).getByText('the painted area is redrawn').waitFor();
     await page.getByRole('button', { name: 'Change the mask' }).and(page.locator(':focus')).waitFor();
   });
 
-  it('is painted with a finger on a phone, whose page stays where it is meanwhile', async () => {
+  it('is painted by touch on a phone without scrolling the page', async () => {
     const page = await open({ width: 360, height: 740 });
     await choose(page);
     const { x, y, width, height } = await openPainter(page);
@@ -286,19 +283,19 @@ describe('a mask', () => {
   });
 });
 
-it('a curl line names files for them, and makes the same picture', async () => {
+it('the curl command of an inpainting request names its files and makes the same image', async () => {
   const page = await open();
   await choose(page);
   await paintLeftHalf(page);
   await page.getByRole('button', { name: 'Done' }).click();
-  const card = await ask(page, '@a "pear" on a white background', 6);
+  const card = await submitPrompt(page, '@a "pear" on a white background', 6);
   const bytes = await downloadedFrom(card);
   await card.getByRole('button', { name: 'Copy as curl' }).click();
   await card.getByRole('button', { name: 'Copied' }).waitFor();
   const line = await page.evaluate<string>('navigator.clipboard.readText()');
-  expect(line).toContain('-F image=@picture.png -F mask=@mask.png');
+  expect(line).toContain('-F image=@image.png -F mask=@mask.png');
   const folder = await mkdtemp(join(tmpdir(), 'darkroom-curl-'));
-  await writeFile(join(folder, 'picture.png'), apple);
+  await writeFile(join(folder, 'image.png'), apple);
   await writeFile(join(folder, 'mask.png'), await maskOf(page));
   const options = { cwd: folder };
   const { stdout } = await promisify(execFile)(
@@ -311,13 +308,13 @@ it('a curl line names files for them, and makes the same picture', async () => {
   await developed(card);
 });
 
-/** As the server has it, which had nothing to fit. */
+/** Returns the stored mask, which the server did not have to resize. */
 async function maskOf(page: Page): Promise<Buffer> {
   const [newest] = await storedEntries(page);
   return bytesAt(`/v1/predict/${newest!.id}/inputs/mask`);
 }
 
-/** As the system's file manager would. */
+/** Drops a file, as from the system's file manager. */
 async function drop(page: Page, name: string, data: Buffer): Promise<void> {
   const dropped = await page.evaluateHandle(`{
     const transfer = new DataTransfer();
@@ -328,7 +325,7 @@ async function drop(page: Page, name: string, data: Buffer): Promise<void> {
   for (const type of ['dragover', 'drop']) await page.dispatchEvent('#image', type, { dataTransfer: dropped });
 }
 
-/** A PNG of one colour, which the browser makes. */
+/** Returns a PNG of one colour, made by the browser. */
 async function drawnBy(page: Page, width: number, height: number): Promise<Buffer> {
   const url = await page.evaluate<string>(`{
     const canvas = Object.assign(document.createElement('canvas'), { width: ${width}, height: ${height} });

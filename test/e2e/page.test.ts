@@ -1,30 +1,25 @@
-/** The page in a real Chromium against the running system, as people use it. */
+/** The page in a real Chromium against the running system. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Browser, Locator, Page, Route } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectToChromium, downloadedBytes, openPage } from './chromium.ts';
+import type { Locator, Page, Route } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { useChromium, downloadedBytes, openPage } from './chromium.ts';
 import { useSharedSystem } from './shared-system.ts';
 
 const system = useSharedSystem();
-let browser: Browser;
-/** For a picture, beside others. */
-const patienceMs = 30_000;
+const browser = useChromium();
+/** Timeout for an image while other tests run. */
+const imageTimeoutMs = 30_000;
 
-beforeAll(async () => {
-  browser = await connectToChromium();
-});
-afterAll(() => browser.close());
+const open = (): Promise<Page> => openPage(browser(), system.url, { leave: cancelAll });
 
-const open = (): Promise<Page> => openPage(browser, system.url, { leave: cancelAll });
-
-/** Not by the page: what it was about to say when it is closed, it does not say. */
+/** Cancels by HTTP: the page cannot send requests while it closes. */
 async function cancelAll(page: Page): Promise<void> {
   for (const id of await galleryIds(page)) await fetch(`${system.url}/v1/predict/${id}`, { method: 'DELETE' });
 }
 
-/** Fills the form, sends it, and finds the card. */
-async function ask(page: Page, prompt: string, fields: Record<string, string> = {}): Promise<Locator> {
+/** Fills in and submits the form. Returns the request's card. */
+async function submitPrompt(page: Page, prompt: string, fields: Record<string, string> = {}): Promise<Locator> {
   await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
   await page.getByLabel('Prompt', { exact: true }).fill(prompt);
   for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
@@ -39,12 +34,12 @@ function statusOf(card: Locator): Locator {
 }
 
 async function settled(card: Locator, words: RegExp): Promise<void> {
-  await expect.poll(() => statusOf(card).textContent(), { timeout: patienceMs }).toMatch(words);
+  await expect.poll(() => statusOf(card).textContent(), { timeout: imageTimeoutMs }).toMatch(words);
 }
 
-/** The bytes of a finished picture, as its download link gives them. */
+/** Returns the bytes of a finished image from its download link. */
 async function shownBytes(card: Locator, index = 0): Promise<string> {
-  await card.locator('img.final').nth(index).waitFor({ timeout: patienceMs });
+  await card.locator('img.final').nth(index).waitFor({ timeout: imageTimeoutMs });
   const downloading = card.page().waitForEvent('download');
   await card
     .getByRole('link', { name: /^Download/ })
@@ -59,7 +54,7 @@ async function storedBytes(page: Page, at = 0, index = 0): Promise<string> {
   return Buffer.from(await response.arrayBuffer()).toString('base64');
 }
 
-/** The newest first. */
+/** Returns the ids in the gallery, newest first. */
 async function galleryIds(page: Page): Promise<string[]> {
   const text = await page.evaluate<string>(`localStorage.getItem('darkroom.gallery') ?? '[]'`);
   return (JSON.parse(text) as { id: string }[]).map(({ id }) => id);
@@ -76,15 +71,15 @@ async function previewsSeen(card: Locator, count: number): Promise<void> {
         }
         return seen.size;
       },
-      { timeout: patienceMs, interval: 20 },
+      { timeout: imageTimeoutMs, interval: 20 },
     )
     .toBeGreaterThanOrEqual(count);
 }
 
-describe('making pictures', () => {
-  it('shows a picture develop: previews that change, a bar of steps, then the file', async () => {
+describe('making images', () => {
+  it('shows previews that change, a progress bar of steps, then the final image', async () => {
     const page = await open();
-    const card = await ask(page, 'a red apple on a white background', { Steps: '100' });
+    const card = await submitPrompt(page, 'a red apple on a white background', { Steps: '100' });
     await previewsSeen(card, 3);
     expect(await card.getByRole('progressbar').getAttribute('max')).toBe('100');
     await settled(card, /^Developed in/);
@@ -92,7 +87,7 @@ describe('making pictures', () => {
     expect(await card.getByRole('progressbar').count()).toBe(0);
   });
 
-  it('takes the limits and defaults of the model from the server', async () => {
+  it('takes limits and defaults of the model from the server', async () => {
     const page = await open();
     const steps = page.getByLabel('Steps', { exact: true });
     await expect.poll(() => steps.inputValue()).toBe('20');
@@ -102,7 +97,7 @@ describe('making pictures', () => {
     expect(await page.getByLabel('Model').locator('option').allTextContents()).toEqual(['emoji-sd']);
   });
 
-  it('keeps what was typed before it knew the models', async () => {
+  it('keeps fields that were filled in before the models were loaded', async () => {
     const page = await open();
     const held: Route[] = [];
     await page.route('**/v1/models', (route) => void held.push(route));
@@ -115,23 +110,23 @@ describe('making pictures', () => {
     expect(await steps.inputValue()).toBe('7');
   });
 
-  it('makes several at once, each with as many pictures as asked for', async () => {
+  it('runs several requests at once, each with its number of images', async () => {
     const page = await open();
-    const one = await ask(page, 'a cat on a green background', { Steps: '40' });
-    const three = await ask(page, 'a penguin on a blue background', { Steps: '12', Pictures: '3' });
+    const one = await submitPrompt(page, 'a cat on a green background', { Steps: '40' });
+    const three = await submitPrompt(page, 'a penguin on a blue background', { Steps: '12', Images: '3' });
     await settled(three, /^Developed/);
     await settled(one, /^Developed/);
-    const pictures = [await shownBytes(three, 0), await shownBytes(three, 1), await shownBytes(three, 2)];
-    expect(new Set(pictures).size).toBe(3);
-    expect(pictures[2]).toBe(await storedBytes(page, 0, 2));
+    const images = [await shownBytes(three, 0), await shownBytes(three, 1), await shownBytes(three, 2)];
+    expect(new Set(images).size).toBe(3);
+    expect(images[2]).toBe(await storedBytes(page, 0, 2));
   });
 
-  it('says its place in the queue and when it will be done, and cancels what waits and what runs', async () => {
+  it('shows the queue position and ETA, and cancels queued and running requests', async () => {
     const page = await open();
     const cards: Locator[] = [];
-    // More streams than a browser has connections; and two of them are a batch, so that the first runs for long.
-    const long = { Steps: '200', Pictures: '4' };
-    for (let count = 0; count < 8; count++) cards.push(await ask(page, `a fox number ${count}`, long));
+    // More streams than a browser has connections. Two requests fill the batch, so the first one runs for long.
+    const long = { Steps: '200', Images: '4' };
+    for (let count = 0; count < 8; count++) cards.push(await submitPrompt(page, `a fox number ${count}`, long));
     await settled(cards[7]!, /^(?:Next in the queue|\d+ ahead in the queue), done in about \d+/);
     await settled(cards[0]!, /^Step \d+ of 800$/);
     for (const card of [cards[7]!, cards[0]!]) {
@@ -141,9 +136,9 @@ describe('making pictures', () => {
     }
   });
 
-  it('makes the same picture again from the same seed', async () => {
+  it('makes the same image from the same seed', async () => {
     const page = await open();
-    const first = await ask(page, 'a fox on a green background', { Steps: '8' });
+    const first = await submitPrompt(page, 'a fox on a green background', { Steps: '8' });
     const bytes = await shownBytes(first);
     await first.getByRole('button', { name: 'Same seed again' }).click();
     await page.getByRole('button', { name: 'Develop' }).click();
@@ -153,9 +148,9 @@ describe('making pictures', () => {
     expect(await shownBytes(cards.last())).toBe(bytes);
   });
 
-  it('gives the file a name, and a curl line that makes the same picture', async () => {
+  it('names the downloaded file, and copies a curl command that makes the same image', async () => {
     const page = await open();
-    const card = await ask(page, "a dog's nose; $(touch /tmp/no)", { Steps: '8', Seed: '7' });
+    const card = await submitPrompt(page, "a dog's nose; $(touch /tmp/no)", { Steps: '8', Seed: '7' });
     const bytes = await shownBytes(card);
     const downloading = page.waitForEvent('download');
     await card.getByRole('link', { name: /^Download/ }).click();
@@ -172,12 +167,12 @@ describe('making pictures', () => {
   });
 });
 
-describe('coming back', () => {
-  it('goes on where it was after a reload in the middle, and keeps what is done', async () => {
+describe('after a reload', () => {
+  it('resumes a running request after a reload, and keeps finished images', async () => {
     const page = await open();
-    const done = await ask(page, 'a red apple on a white background', { Steps: '6' });
+    const done = await submitPrompt(page, 'a red apple on a white background', { Steps: '6' });
     const bytes = await shownBytes(done);
-    const running = await ask(page, 'a cat on a green background', { Steps: '150', Pictures: '2' });
+    const running = await submitPrompt(page, 'a cat on a green background', { Steps: '150', Images: '2' });
     await previewsSeen(running, 3);
     await page.reload();
     expect(await shownBytes(page.getByRole('article', { name: 'a red apple' }))).toBe(bytes);
@@ -187,26 +182,26 @@ describe('coming back', () => {
     expect(await shownBytes(again)).toBe(await storedBytes(page));
   });
 
-  it('says so when the time of a request is over', async () => {
+  it('says that a request has expired', async () => {
     const page = await open();
-    const card = await ask(page, 'a red apple on a white background', { Steps: '4' });
+    const card = await submitPrompt(page, 'a red apple on a white background', { Steps: '4' });
     await settled(card, /^Developed/);
     const [id] = await galleryIds(page);
     await system.store.redis.del(system.store.keysOf('emoji-sd').request(id!));
     await page.reload();
-    await settled(page.getByRole('article', { name: 'a red apple' }), /^Its time is over/);
+    await settled(page.getByRole('article', { name: 'a red apple' }), /^Expired/);
     expect(await page.locator('img.final').count()).toBe(0);
   });
 
-  it('notices a missing chunk of a picture and fetches it', async () => {
+  it('detects a missing chunk of an image and fetches the image', async () => {
     const page = await open();
-    // The stream loses the picture's event, as a broken proxy might; everything else of it arrives.
+    // Drops the image event from the stream, as a broken proxy might.
     await page.route('**/events*', async (route) => {
       const response = await route.fetch();
       const body = (await response.text()).replaceAll(/id: \d+-0\nevent: image\n[^\n]*\n\n/g, '');
       await route.fulfill({ response, body });
     });
-    const card = await ask(page, 'a cat on a green background', { Steps: '4' });
+    const card = await submitPrompt(page, 'a cat on a green background', { Steps: '4' });
     expect(await shownBytes(card)).toBe(await storedBytes(page));
     await settled(card, /^Developed/);
   });

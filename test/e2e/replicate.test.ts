@@ -1,7 +1,7 @@
-/** Replicate's own client, as npm has it, on the running system. */
+/** The npm package `replicate` against the running system. */
 import Replicate, { type FileOutput, parseProgressFromLogs, type Prediction } from 'replicate';
 import { expect, it } from 'vitest';
-import { make, picture, poll } from './client.ts';
+import { make, fetchImage, poll } from './client.ts';
 import { useSharedSystem } from './shared-system.ts';
 
 const model = 'darkroom/emoji-sd';
@@ -20,7 +20,7 @@ interface Refusal {
   body: { title: string; detail: string; status: number; invalid_fields?: { field: string; description: string }[] };
 }
 
-/** What the client's ApiError carries. */
+/** Returns status and body of the ApiError that a call throws. */
 async function refusal(work: Promise<unknown>): Promise<Refusal> {
   const error = await work.then(
     () => undefined,
@@ -31,7 +31,24 @@ async function refusal(work: Promise<unknown>): Promise<Refusal> {
   return { status: response.status, body: JSON.parse(message.slice(message.indexOf('{'), -1)) as Refusal['body'] };
 }
 
-it('runs, and gives files with the bytes of the native route', async () => {
+it('replicate client: uploads an input Buffer, and lists, reads and deletes files', async () => {
+  const prediction = await replicate.predictions.create({ model, input: { prompt, num_inference_steps: 4, seed: 3 } });
+  const [drawn] = (await replicate.wait(prediction)).output as string[];
+  const bytes = await bytesOf(drawn!);
+  const [edited] = (await replicate.run(model, {
+    input: { prompt, image: bytes, prompt_strength: 0.5, num_inference_steps: 4 },
+  })) as FileOutput[];
+  expect((await edited!.blob()).type).toBe('image/png');
+  const { results } = (await replicate.files.list()) as unknown as { results: { id: string; size: number }[] };
+  expect(results).toContainEqual(expect.objectContaining({ size: bytes.length, content_type: 'image/png' }));
+  const file = await replicate.files.create(bytes, { of: 'apple' });
+  expect(await replicate.files.get(file.id)).toMatchObject({ id: file.id, metadata: { of: 'apple' } });
+  expect(await bytesOf((file.urls as unknown as { download: string }).download)).toEqual(bytes);
+  expect(await replicate.files.delete(file.id)).toBe(true);
+  await expect(replicate.files.get(file.id)).rejects.toThrow('404');
+});
+
+it('replicate client: run returns the same files as the native route', async () => {
   const input = { prompt, num_outputs: 2, num_inference_steps: 4, seed: 7, width: 96, height: 64 };
   const seen: Prediction[] = [];
   const output = (await replicate.run(model, { input }, (prediction) => seen.push(prediction))) as FileOutput[];
@@ -39,13 +56,13 @@ it('runs, and gives files with the bytes of the native route', async () => {
   expect(output).toHaveLength(2);
   for (const [index, file] of output.entries()) {
     const bytes = Buffer.from(await (await file.blob()).arrayBuffer());
-    expect(bytes.equals(await picture(system.url, id, index))).toBe(true);
+    expect(bytes.equals(await fetchImage(system.url, id, index))).toBe(true);
   }
   const native = { prompt, num_inference_steps: 4, seed: 8, size: '96x64' };
-  expect((await make(system.url, native)).equals(await picture(system.url, id, 1))).toBe(true);
+  expect((await make(system.url, native)).equals(await fetchImage(system.url, id, 1))).toBe(true);
 });
 
-it('creates, polls and waits', async () => {
+it('replicate client: creates, polls and waits', async () => {
   const input = { prompt, num_inference_steps: 12, scheduler: 'K_EULER', output_format: 'jpg', output_quality: 80 };
   const created = await replicate.predictions.create({ version: 'emoji-sd', input });
   const self = `${system.url}/replicate/v1/predictions/${created.id}`;
@@ -68,24 +85,24 @@ it('creates, polls and waits', async () => {
   expect(await poll(system.url, created.id)).toMatchObject({
     parameters: { scheduler: 'euler', output_format: 'jpeg', output_compression: 80 },
   });
-  expect((await bytesOf((done.output as string[])[0]!)).equals(await picture(system.url, created.id))).toBe(true);
-  // The inputs it shows are inputs that make the same picture again.
+  expect((await bytesOf((done.output as string[])[0]!)).equals(await fetchImage(system.url, created.id))).toBe(true);
+  // The prediction's input reproduces the same image.
   const again = await replicate.predictions.create({ model, input: done.input, wait: true });
   expect(again).toMatchObject({ status: 'succeeded', output: done.output });
 });
 
-it('gives URLs of pictures behind a proxy that speaks https', async () => {
+it('replicate client: image URLs behind an https proxy use the forwarded host', async () => {
   const { id } = await replicate.predictions.create({ model, input: { prompt, num_inference_steps: 2 }, wait: 60 });
   const response = await fetch(`${system.url}/replicate/v1/predictions/${id}`, {
-    headers: { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'pictures.example.org' },
+    headers: { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'images.example.org' },
   });
   expect(await response.json()).toMatchObject({
-    output: [`https://pictures.example.org/v1/predict/${id}/images/0`],
-    urls: { get: `https://pictures.example.org/replicate/v1/predictions/${id}` },
+    output: [`https://images.example.org/v1/predict/${id}/images/0`],
+    urls: { get: `https://images.example.org/replicate/v1/predictions/${id}` },
   });
 });
 
-it('streams progress and pictures', async () => {
+it('replicate client: streams progress and images', async () => {
   const events: { event: string; data: string }[] = [];
   for await (const { event, data } of replicate.stream(`${model}:emoji-sd`, {
     input: { prompt, num_inference_steps: 6, num_outputs: 2 },
@@ -93,14 +110,14 @@ it('streams progress and pictures', async () => {
     events.push({ event, data });
   const of = (name: string): string[] => events.filter(({ event }) => event === name).map(({ data }) => data);
   const logs = of('logs');
-  // Ten times a second at most.
+  // At most ten log events per second.
   expect(logs.length).toBeLessThanOrEqual(12);
   expect(parseProgressFromLogs(logs.at(-1)!)).toMatchObject({ current: 6, total: 6 });
   expect(of('output').map((url) => url.slice(0, 15))).toEqual(['data:image/png;', 'data:image/png;']);
   expect(events.at(-1)).toEqual({ event: 'done', data: '{}' });
 });
 
-it('tells which fields are wrong, and what is not here', async () => {
+it('replicate client: reports invalid fields and unknown models', async () => {
   const bad = await refusal(replicate.run(model, { input: { prompt, num_outputs: 20, width: 100, guidance: 2 } }));
   expect(bad).toMatchObject({
     status: 422,
@@ -109,13 +126,13 @@ it('tells which fields are wrong, and what is not here', async () => {
   expect(bad.body.invalid_fields?.map(({ field }) => field)).toEqual(['num_outputs', 'guidance']);
   expect(await refusal(replicate.run('stability-ai/sdxl', { input: { prompt } }))).toMatchObject({
     status: 404,
-    body: { title: 'model_not_found', detail: 'model "sdxl" is not here, expected one of emoji-sd' },
+    body: { title: 'model_not_found', detail: 'model "sdxl" was not found, expected one of emoji-sd' },
   });
-  const webhook = replicate.predictions.create({ model, input: { prompt }, webhook: 'https://example.org' });
+  const webhook = replicate.predictions.create({ model, input: { prompt }, webhook: 'file:///x' });
   expect((await refusal(webhook)).body.invalid_fields).toMatchObject([{ field: 'webhook' }]);
 });
 
-it('shows its models', async () => {
+it('replicate client: shows models and versions', async () => {
   const found = await replicate.models.get('darkroom', 'emoji-sd');
   expect(found).toMatchObject({ owner: 'darkroom', name: 'emoji-sd', latest_version: { id: 'emoji-sd' } });
   expect((await replicate.models.list()).results).toEqual([found]);

@@ -1,11 +1,11 @@
-/** The page's card of a request, and what asks for one. */
+/** Fills in and submits the page's form. Returns the request's card. */
 import type { Locator, Page } from 'playwright-core';
 import { downloadedBytes } from './chromium.ts';
 import { stream } from './client.ts';
 
-export async function ask(page: Page, prompt: string, steps: number, pictures = 1): Promise<Locator> {
+export async function submitPrompt(page: Page, prompt: string, steps: number, images = 1): Promise<Locator> {
   await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
-  await page.getByLabel('Pictures', { exact: true }).fill(String(pictures));
+  await page.getByLabel('Images', { exact: true }).fill(String(images));
   await page.getByLabel('Prompt', { exact: true }).fill(prompt);
   await page.getByLabel('Steps', { exact: true }).fill(String(steps));
   await page.getByRole('button', { name: 'Develop' }).click();
@@ -18,7 +18,7 @@ export function cardOf(page: Page, prompt: string): Locator {
   return page.getByRole('article', { name: prompt, exact: true });
 }
 
-/** The whole picture, not a preview. */
+/** Waits for the final image, not a preview. */
 export function developed(card: Locator): Promise<void> {
   return card
     .getByRole('link', { name: /^Download/ })
@@ -31,8 +31,8 @@ export async function stepOf(card: Locator): Promise<number> {
   return Number(/\d+/.exec(words!)![0]);
 }
 
-/** The positions from which the page asks for events, as it asks; 0 is the first. */
-export function positionsAsked(page: Page): number[] {
+/** Collects the event positions (Last-Event-ID) from which the page requests streams; 0 is the first. */
+export function requestedPositions(page: Page): number[] {
   const positions: number[] = [];
   page.on('request', (request) => {
     if (request.url().endsWith('/events'))
@@ -50,13 +50,13 @@ export async function downloadedFrom(card: Locator): Promise<Buffer> {
   return downloadedBytes(downloading);
 }
 
-/** The newest of the page's gallery, as the server at `url` has it. */
-export async function storedPicture(page: Page, url: string): Promise<Buffer> {
+/** Returns the stored image of the newest request in the page's gallery. */
+export async function storedImage(page: Page, url: string): Promise<Buffer> {
   const response = await fetch(`${url}/v1/predict/${await newestOf(page)}/images/0`);
   return Buffer.from(await response.arrayBuffer());
 }
 
-/** The steps of all its pictures that the events of the newest of the page's gallery tell of, up to a position. */
+/** Returns the sum of the steps of all images of the newest request, from its events up to a position. */
 export async function stepAt(page: Page, url: string, position: number): Promise<number> {
   const events = await stream(url, await newestOf(page));
   const steps = new Map<number, number>();

@@ -1,4 +1,7 @@
-/** OpenAI's SDK, the Vercel AI SDK's default provider and LangChain, as they come, with the writers that are in the box. */
+/**
+ * The Responses API with the OpenAI SDK, the Vercel AI SDK's default provider and LangChain, on the bundled text
+ * models.
+ */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -26,8 +29,8 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
 const textIn = (events: readonly ResponseStreamEvent[]): string =>
   events.map((event) => (event.type === 'response.output_text.delta' ? event.delta : '')).join('');
 
-describe.each(models)('openai with %s', (model) => {
-  it('creates and retrieves', async () => {
+describe.each(models)('OpenAI SDK responses with %s', (model) => {
+  it('creates and retrieves a response', async () => {
     const response = await client.responses.create({ model, input, temperature: 0, metadata: { a: 'b' } });
     expect(response).toMatchObject({
       object: 'response',
@@ -44,7 +47,7 @@ describe.each(models)('openai with %s', (model) => {
     expect(await client.responses.retrieve(response.id)).toMatchObject(rest);
   });
 
-  it('streams, and streams again from the middle', async () => {
+  it('streams, and resumes a stream with starting_after', async () => {
     const events = await all(await client.responses.create({ model, input, temperature: 0, stream: true }));
     const last = events.at(-1)!;
     if (last.type !== 'response.completed') throw new Error(`ended with ${last.type}`);
@@ -53,7 +56,7 @@ describe.each(models)('openai with %s', (model) => {
     const middle = events[Math.floor(events.length / 2)]!.sequence_number;
     const resumed = await client.responses.retrieve(id, { stream: true, starting_after: middle });
     expect(await all(resumed)).toEqual(events.filter((event) => event.sequence_number > middle));
-    // The helper builds the response of its events, and shows those after the number.
+    // The helper builds its response from all events, and emits those after the number.
     const helper = client.responses.stream({ response_id: id, starting_after: middle });
     expect((await all(helper)).map((event) => event.sequence_number)).toEqual(
       events.map((event) => event.sequence_number).filter((number) => number > middle),
@@ -61,7 +64,7 @@ describe.each(models)('openai with %s', (model) => {
     expect((await helper.finalResponse()).output_text).toBe(textIn(events));
   });
 
-  it('goes on with what was said', async () => {
+  it('continues a conversation with previous_response_id', async () => {
     const first = await client.responses.create({ model, input: 'a car', temperature: 0 });
     const second = await client.responses.create({
       model,
@@ -78,7 +81,7 @@ describe.each(models)('openai with %s', (model) => {
     expect(both.output_text).toBe(second.output_text);
   });
 
-  it('works in the background, and cancels', async () => {
+  it('runs in the background, and cancels', async () => {
     const slow = { model, input, background: true, ignore_eos: true, max_output_tokens: 200 } as const;
     const started = await client.responses.create(slow);
     const status = expect.stringMatching(/^(?:queued|in_progress)$/) as string;
@@ -93,7 +96,7 @@ describe.each(models)('openai with %s', (model) => {
   });
 });
 
-it('openai is told which field is wrong', async () => {
+it('OpenAI SDK responses: errors name the field', async () => {
   const model = 'emoji-writer';
   const tools = [{ type: 'function' as const, name: 'draw', parameters: { type: 'object' }, strict: true }];
   await expect(client.responses.create({ model, input, tools })).rejects.toMatchObject({ status: 400, param: 'tools' });
@@ -109,7 +112,7 @@ it('openai is told which field is wrong', async () => {
 const provider = () => createOpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
 
 describe.each(models)('the Vercel AI SDK with %s', (name) => {
-  it('generates text, in several turns', async () => {
+  it('generates text over several turns', async () => {
     const model = provider()(name);
     const messages: ModelMessage[] = [{ role: 'user', content: 'a car' }];
     const first = await generateText({ model, messages, temperature: 0 });
@@ -122,14 +125,14 @@ describe.each(models)('the Vercel AI SDK with %s', (name) => {
 
   it('streams text', async () => {
     const result = streamText({ model: provider()(name), prompt: input, temperature: 0, maxOutputTokens: 2 });
-    const pieces = await all(result.textStream);
-    expect(pieces.join('')).toBe(await result.text);
+    const deltas = await all(result.textStream);
+    expect(deltas.join('')).toBe(await result.text);
     expect(await result.finishReason).toBe('length');
     expect((await result.usage).outputTokens).toBe(2);
   });
 });
 
-describe.each(models)('LangChain’s ChatOpenAI with %s', (model) => {
+describe.each(models)('LangChain ChatOpenAI responses with %s', (model) => {
   const chat = (): ChatOpenAI => {
     const configuration = { baseURL: `${system.url}/v1` };
     return new ChatOpenAI({
@@ -142,7 +145,7 @@ describe.each(models)('LangChain’s ChatOpenAI with %s', (model) => {
     });
   };
 
-  it('invokes, in several turns', async () => {
+  it('invokes over several turns', async () => {
     const first = await chat().invoke('a car');
     expect(first.text).toMatch(/car/);
     const { input_tokens: read, output_tokens: written, total_tokens: sum } = first.usage_metadata!;
@@ -156,7 +159,7 @@ describe.each(models)('LangChain’s ChatOpenAI with %s', (model) => {
     expect(await client.responses.retrieve(id)).toMatchObject({ status: 'completed', output_text: first.text });
   });
 
-  it('streams the same', async () => {
+  it('streams the same text', async () => {
     const chunks = await all(await chat().stream(input));
     expect(chunks.map(({ text }) => text).join('')).toBe((await chat().invoke(input)).text);
     expect(chunks.findLast(({ usage_metadata: usage }) => usage !== undefined)!.usage_metadata).toEqual(
@@ -165,7 +168,7 @@ describe.each(models)('LangChain’s ChatOpenAI with %s', (model) => {
   });
 });
 
-it('docs/responses.md does what it says', async () => {
+it('the program of docs/responses.md runs as written', async () => {
   const root = new URL('../../', import.meta.url).pathname;
   const [, program] = /```js\n(.*?)```/s.exec(await readFile(`${root}docs/responses.md`, 'utf8'))!;
   const code = program!.replace('http://127.0.0.1:8080', system.url);

@@ -1,23 +1,26 @@
-/** The system that all files here share. It is for looking and asking: who kills, pauses, counts or sets starts one of their own. */
+/**
+ * The system that all test files here share, for reading and submitting. Tests that kill, pause, count or configure
+ * processes start a system of their own.
+ */
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { afterAll, inject } from 'vitest';
 
-/** Its models of text; `caller` of caller-model.ts is one more. */
+/** Names of the shared system's text models; `caller` of caller-model.ts is the third. */
 export const writer = 'emoji-writer';
 export const blockWriter = 'emoji-writer-diffusion';
 
 export interface SharedSystem {
   /** Address of the first API. */
   url: string;
-  /** Of both. */
+  /** Addresses of both API replicas. */
   apis: readonly string[];
   prefix: string;
   store: StoreConnection;
-  /** Where all processes log, as JSON lines. */
+  /** File with the JSON log lines of all processes. */
   logFile: string;
 }
 
-/** To be called where a file or a group begins, which has a connection of its own to the store until it is over. */
+/** Returns the shared system. Call it at the top of a file or a group: its store connection closes after that. */
 export function useSharedSystem(): SharedSystem {
   const { prefix, apis, logFile } = inject('sharedSystem');
   const store = connectStore({ url: inject('redisUrl'), prefix });

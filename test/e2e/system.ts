@@ -1,14 +1,15 @@
 /**
- * The whole system as separate processes, as in production, on the run's private Redis under a prefix of its own. Parts
- * are the built apps (`npm test` builds first), so what is tested here is what `npm start` runs.
+ * The whole system as separate processes on the test run's private Redis, under its own key prefix.
+ * It runs the built apps (`npm test` builds first), as `npm start` does.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectStore, type StoreConnection } from '@darkroom/store';
-import { launchPart, type Part, type PartName, removeKeys } from '@darkroom/testing';
+import { type LaunchOptions, launchPart, type Part, type PartName, removeKeys } from '@darkroom/testing';
 import { inject, onTestFinished } from 'vitest';
+import { addRedisUsers, type RedisUsers } from './redis-users.ts';
 
 export type { Part, PartName };
 
@@ -18,37 +19,42 @@ export interface System {
   url: string;
   parts: Part[];
   store: StoreConnection;
-  /** Where all processes log, as JSON lines. */
+  /** Redis ACL users of the processes; undefined on another Redis than the test run's. */
+  users: RedisUsers | undefined;
+  /** File with the JSON log lines of all processes. */
   logFile: string;
   start(name: PartName, environment?: Record<string, string>): Promise<Part>;
-  /** As `start`, without waiting until it is ready. */
-  launch(name: PartName, environment?: Record<string, string>): Part;
+  /** Like `start`, without waiting until it is ready. */
+  launch(name: PartName, environment?: Record<string, string>, options?: LaunchOptions): Part;
   part(name: PartName): Part;
 }
 
 export interface StartSystemOptions {
-  /** What to start, some with settings of their own. */
+  /** Processes to start, some with settings of their own. */
   parts?: readonly (PartName | { name: PartName; environment: Record<string, string> })[];
   environment?: Record<string, string>;
-  /** Where the test itself looks, when it may do more there than the parts. */
+  /** URL of the test's own store connection, if it has more rights than the processes. */
   storeUrl?: string;
+  /** The test run's Redis, for callers that cannot inject it. */
+  redisUrl?: string;
 }
 
-/** Where no worker dies: none that a busy machine keeps from running for seconds is taken for dead. */
-export const patience = { WORKER_TTL_MS: '30000' };
+/** For tests in which no worker dies: a worker that a busy machine stalls for seconds is not reaped. */
+export const longWorkerTtl = { WORKER_TTL_MS: '30000' };
 
-/** Starts the system and stops it when the test (or, in beforeAll, the file) is over; see `stopSystem`. */
+/** Starts the system. The caller stops it with `stopSystem`. */
 export async function startSystem({
   parts: names = ['api', 'batch-former', 'janitor', 'worker'],
   environment = {},
   storeUrl,
+  redisUrl,
 }: StartSystemOptions = {}): Promise<System> {
   const prefix = environment['REDIS_PREFIX'] ?? `e2e-${randomUUID()}`;
   const logFile = join(mkdtempSync(join(tmpdir(), 'darkroom-e2e-')), 'log.jsonl');
   const parts: Part[] = [];
-  const url = environment['REDIS_URL'] ?? inject('redisUrl');
+  const customUrl = environment['REDIS_URL'];
+  const url = customUrl ?? redisUrl ?? inject('redisUrl');
   const shared = {
-    REDIS_URL: url,
     REDIS_PREFIX: prefix,
     LOG_LEVEL: 'info',
     PORT: '0',
@@ -60,10 +66,12 @@ export async function startSystem({
     prefix,
     sentinelPassword: environment['REDIS_SENTINEL_PASSWORD'],
   });
+  const users = customUrl === undefined ? await addRedisUsers(store, url) : undefined;
   const system: System = {
     prefix,
     parts,
     store,
+    users,
     logFile,
     get url() {
       return system.part('api').url;
@@ -73,8 +81,8 @@ export async function startSystem({
       if (found === undefined) throw new Error(`no ${name} is running`);
       return found;
     },
-    launch(name, extra = {}) {
-      const part = launchPart(name, { ...shared, ...extra }, logFile);
+    launch(name, extra = {}, options = {}) {
+      const part = launchPart(name, { ...shared, REDIS_URL: users?.urlOf(name) ?? url, ...extra }, logFile, options);
       parts.push(part);
       return part;
     },
@@ -94,14 +102,17 @@ export async function startSystem({
   return system;
 }
 
-/** Ends every process and removes every key. */
-export async function stopSystem({ parts, store }: System): Promise<void> {
+/** Stops every process and deletes every key. Throws if docs/redis-users.acl refused a command of a process. */
+export async function stopSystem({ parts, store, users }: System): Promise<void> {
   await Promise.all(parts.map((part) => part.stop()));
+  const refusals = (await users?.refusals()) ?? [];
+  await users?.remove();
   await removeKeys(store);
   await store.close();
+  if (refusals.length > 0) throw new Error(`docs/redis-users.acl gives no right to: ${refusals.join('; ')}`);
 }
 
-/** A system for one test. */
+/** Starts a system for one test. */
 export async function openSystem(options?: StartSystemOptions): Promise<System> {
   const system = await startSystem(options);
   onTestFinished(() => stopSystem(system));

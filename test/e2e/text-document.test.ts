@@ -1,4 +1,4 @@
-/** What docs/text.md tells people to write, run as it stands. */
+/** The programs of docs/text.md, run unchanged. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,16 +16,16 @@ beforeAll(async () => {
   document = await readFile(join(root, 'docs/text.md'), 'utf8');
 });
 
-/** What is written below a heading in a language. */
+/** Returns the code blocks of one language below a heading. */
 function programs(heading: string, language: string): string[] {
   const [, section = ''] = document.split(`${heading}\n`);
-  const [own = ''] = section.split(/^##/m);
-  return [...own.matchAll(new RegExp(`\`\`\`${language}\\n(?<code>.*?)\`\`\``, 'gs'))].map(
+  const [body = ''] = section.split(/^##/m);
+  return [...body.matchAll(new RegExp(`\`\`\`${language}\\n(?<code>.*?)\`\`\``, 'gs'))].map(
     ({ groups }) => groups!['code']!,
   );
 }
 
-/** In a directory that has the packages and nothing else. */
+/** Runs a program in a directory that has only the packages. */
 async function run(command: string, args: readonly string[], program: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-text-'));
   onTestFinished(() => rm(directory, { recursive: true }));
@@ -43,7 +43,7 @@ const shell = (program: string): Promise<string> => run('sh', ['-c'], program);
 
 const cold = /^an? .* background$/;
 
-it('curl', async () => {
+it('docs/text.md: curl commands', async () => {
   const commands = programs("## OpenAI's routes", 'sh');
   expect(commands).toHaveLength(3);
   const [chat, stream, completion] = await Promise.all(commands.map((command) => shell(command)));
@@ -60,33 +60,36 @@ it('curl', async () => {
   });
 });
 
-it.each(['## Answers in a form', '## Tools'])('%s', async (heading) => {
-  const commands = programs(heading, 'sh');
-  const printed = await Promise.all(commands.map((command) => shell(command)));
-  expect(printed.map((text) => `${text.trim()}\n`)).toEqual(programs(heading, 'text'));
-  expect(commands.length).toBeGreaterThan(0);
-});
+it.each(['## Answers in a form', '## Tools'])(
+  'docs/text.md: the commands of %s print what the page shows',
+  async (heading) => {
+    const commands = programs(heading, 'sh');
+    const printed = await Promise.all(commands.map((command) => shell(command)));
+    expect(printed.map((text) => `${text.trim()}\n`)).toEqual(programs(heading, 'text'));
+    expect(commands.length).toBeGreaterThan(0);
+  },
+);
 
-it('OpenAI’s SDK with a schema and a tool', async () => {
+it('docs/text.md: OpenAI SDK with a schema and a tool', async () => {
   const [program] = programs('## Tools', 'js');
   expect(await node(program!)).toMatch(/^(cake|fox)\ndrawn in (red|pink)\n$/);
 });
 
-it('OpenAI’s SDK', async () => {
+it('docs/text.md: OpenAI SDK', async () => {
   const [program] = programs('### openai (npm)', 'js');
   expect(await node(program!)).toMatch(
     /^a birthday cake on a pink background \d+ emoji-writer-\w{26}\na birthday cake on a pink background$/,
   );
 });
 
-it('the Vercel AI SDK', async () => {
+it('docs/text.md: Vercel AI SDK', async () => {
   const [program] = programs('### Vercel AI SDK', 'js');
   const [text, streamed] = (await node(program!)).split('\n');
   expect(text).toMatch(cold);
   expect(streamed).toBe(text);
 });
 
-it('LangChain', async () => {
+it('docs/text.md: LangChain', async () => {
   const [program] = programs('### LangChain', 'js');
   const [text, streamed] = (await node(program!)).split('\n');
   expect(text).toMatch(cold);

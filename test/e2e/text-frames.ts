@@ -1,7 +1,7 @@
-/** The stream of `POST /generate`. */
+/** Reads the SSE stream of `POST /generate`. */
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 
-/** Data of `append` and `buffer_snapshot`. */
+/** Data of `append` and `buffer_snapshot` events. */
 interface FrameData {
   token_offset: number;
   absolute_start: number;
@@ -17,7 +17,7 @@ export interface TextFrame {
   data: FrameData;
 }
 
-/** Frames as they come, up to the end. */
+/** Yields frames as they arrive, up to the end. */
 export async function* readTextFrames(response: Response): AsyncGenerator<TextFrame, void> {
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
   const events = response.body!.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());

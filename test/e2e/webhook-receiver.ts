@@ -1,4 +1,4 @@
-/** Who is told of requests: checks every signature with the library that receivers use. */
+/** A webhook receiver that verifies every signature with the library that real receivers use. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,14 +14,15 @@ interface At {
 interface Message {
   id: string;
   type: string;
+  timestamp: string;
   data: { request_id: string; status: string; step?: number; images?: { url: string }[]; texts?: object[] };
 }
 
 export interface Receiver {
   url: string;
-  /** What came, with a signature that holds. */
+  /** Messages with a valid signature. */
   messages: Message[];
-  /** What came without one. */
+  /** Number of messages without a valid signature. */
   forged: number;
 }
 
@@ -29,7 +30,7 @@ export async function secretOf({ url }: At): Promise<string> {
   return ((await (await fetch(`${url}/v1/webhooks/secret`)).json()) as { key: string }).key;
 }
 
-/** Answers the n-th message with `answer(n)`; with undefined never. */
+/** Starts a receiver that answers the n-th message with status `answer(n)`; undefined: never. */
 export async function startReceiver(
   system: At,
   answer: (count: number) => number | undefined = () => 204,
@@ -40,8 +41,8 @@ export async function startReceiver(
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await text(request);
     try {
-      const { type, data } = webhook.verify(body, request.headers as Record<string, string>) as Message;
-      receiver.messages.push({ id: String(request.headers['webhook-id']), type, data });
+      const { type, timestamp, data } = webhook.verify(body, request.headers as Record<string, string>) as Message;
+      receiver.messages.push({ id: String(request.headers['webhook-id']), type, timestamp, data });
     } catch {
       receiver.forged++;
     }
@@ -62,7 +63,9 @@ export function typesOf({ messages }: Receiver, id: string): string[] {
   return messages.filter(({ data }) => data.request_id === id).map(({ type }) => type);
 }
 
-/** Of what has happened so far. Each sender moves what it took out of the outbox in its own time, and takes no more before. */
+/**
+ * Waits until the outbox and the delivery queue are empty. A sender moves messages from the outbox one batch at a time.
+ */
 export async function untilAllDelivered({ store }: { store: StoreConnection }): Promise<void> {
   const queue = store.deliveries();
   const left = async (): Promise<number> => {

@@ -7,25 +7,25 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { freePort } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { submit } from './client.ts';
+import { submit, postJson } from './client.ts';
 import { type SharedSystem, useSharedSystem } from './shared-system.ts';
 import { secretOf, startReceiver, typesOf, untilAllDelivered } from './webhook-receiver.ts';
 
 const system = useSharedSystem();
-const patience = { timeout: 10_000, interval: 20 };
+const waitOptions = { timeout: 10_000, interval: 20 };
 const quick = { prompt: 'a red apple on a white background', num_inference_steps: 4, seed: 11, preview: 'off' };
 
-/** Lets deliveries that wait for their next attempt go now, instead of waiting with them. */
+/** Runs the delayed retries of deliveries now. */
 async function promoteNext({ store }: SharedSystem, attempts: number): Promise<void> {
   const queue = store.deliveries();
   await vi.waitFor(async () => {
     const [job] = await queue.getDelayed();
     expect(job?.attemptsMade).toBe(attempts);
-  }, patience);
+  }, waitOptions);
   await queue.promoteJobs();
 }
 
-it('a receiver that fails twice gets the same signed message a third time', async () => {
+it('retries a delivery that failed twice with the same id and a valid signature', async () => {
   const receiver = await startReceiver(system, (count) => (count < 3 ? 503 : 204));
   const id = await submit(system.url, { ...quick, webhook_url: receiver.url });
   await promoteNext(system, 1);
@@ -42,28 +42,28 @@ it('a receiver that fails twice gets the same signed message a third time', asyn
   expect(log).toContain(`"webhook_id":"${receiver.messages[0]!.id}"`);
 });
 
-it.each(['emoji-writer', 'emoji-writer-diffusion'])('a text of %s comes with the message', async (model) => {
+it.each(['emoji-writer', 'emoji-writer-diffusion'])('the webhook of a %s request contains the text', async (model) => {
   const receiver = await startReceiver(system);
-  const ask = { model, messages: [{ role: 'user', content: 'something cold' }], webhook_url: receiver.url };
-  const response = await fetch(`${system.url}/v1/predict`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', prefer: 'wait=30' },
-    body: JSON.stringify({ ...ask, n: 2, temperature: 1.5, seed: 4 }),
-  });
+  const body = { model, messages: [{ role: 'user', content: 'something cold' }], webhook_url: receiver.url };
+  const response = await postJson(
+    `${system.url}/v1/predict`,
+    { ...body, n: 2, temperature: 1.5, seed: 4 },
+    { prefer: 'wait=30' },
+  );
   const { request_id: id, texts } = (await response.json()) as { request_id: string; texts: { text: string }[] };
-  await vi.waitFor(() => expect(typesOf(receiver, id)).toEqual(['request.succeeded']), patience);
+  await vi.waitFor(() => expect(typesOf(receiver, id)).toEqual(['request.succeeded']), waitOptions);
   expect(texts[0]!.text).not.toBe('');
   expect(receiver.messages[0]!.data).toMatchObject({ texts, finish_reasons: ['stop', 'stop'] });
   expect(JSON.stringify(receiver.messages)).not.toContain('something cold');
 });
 
-it('a failed delivery is listed, and sent again when asked for', async () => {
+it('lists a failed delivery, and sends it again on request', async () => {
   const receiver = await startReceiver(system, (count) => (count === 1 ? 410 : 204));
   const id = await submit(system.url, { ...quick, webhook_url: receiver.url });
   const deliveries = `${system.url}/v1/webhooks/deliveries`;
   const list = async () =>
     ((await (await fetch(`${deliveries}?status=failed`)).json()) as { data: { id: string }[] }).data;
-  await vi.waitFor(async () => expect(await list()).toHaveLength(1), patience);
+  await vi.waitFor(async () => expect(await list()).toHaveLength(1), waitOptions);
   const [delivery] = await list();
   expect(delivery).toMatchObject({
     request_id: id,
@@ -73,14 +73,14 @@ it('a failed delivery is listed, and sent again when asked for', async () => {
   });
   const resend = () => fetch(`${deliveries}/${delivery!.id}/resend`, { method: 'POST' });
   expect((await resend()).status).toBe(202);
-  await vi.waitFor(() => expect(receiver.messages).toHaveLength(2), patience);
+  await vi.waitFor(() => expect(receiver.messages).toHaveLength(2), waitOptions);
   await untilAllDelivered(system);
   expect(new Set(receiver.messages.map((message) => message.id))).toEqual(new Set([delivery!.id]));
   expect(await list()).toEqual([]);
   expect((await resend()).status).toBe(404);
 });
 
-it('the receiver of docs/webhooks.md runs as it is written there', async () => {
+it('the receiver of docs/webhooks.md runs as written', async () => {
   const page = readFileSync(new URL('../../docs/webhooks.md', import.meta.url), 'utf8');
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-receiver-'));
   writeFileSync(join(directory, 'receiver.mjs'), /```js\n(?<code>.*?)```/s.exec(page)!.groups!['code']!);
@@ -96,11 +96,11 @@ it('the receiver of docs/webhooks.md runs as it is written there', async () => {
     rmSync(directory, { recursive: true, force: true });
   });
   const lines = createInterface({ input: child.stdout });
-  const said = once(lines, 'line') as Promise<[string]>;
+  const firstLine = once(lines, 'line') as Promise<[string]>;
   await vi.waitFor(
     async () => expect((await fetch(`http://127.0.0.1:${port}`, { method: 'POST' })).status).toBe(400),
-    patience,
+    waitOptions,
   );
   const id = await submit(system.url, { ...quick, webhook_url: `http://127.0.0.1:${port}/darkroom` });
-  expect((await said)[0]).toMatch(new RegExp(`^msg_\\w+ request\\.succeeded ${id}$`));
+  expect((await firstLine)[0]).toMatch(new RegExp(`^msg_\\w+ request\\.succeeded ${id}$`));
 });

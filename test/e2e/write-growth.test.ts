@@ -1,28 +1,23 @@
 /**
- * The Write view in the middle of an answer. The embedded writers are done in less than a tenth of a second, so a worker of
- * the test writes here, a piece at a time, on an API of the test's own with their cards and tokenizers.
+ * The page's Write view while text is generated. The bundled models finish in a tenth of a second, so here the test
+ * plays the worker and writes one delta at a time, on an API of its own with their model cards and tokenizers.
  */
 import { EventEmitter, once } from 'node:events';
 import type { ModelCard } from '@darkroom/core';
 import { listModels, publishModel, readAsset, registerWorker } from '@darkroom/store';
 import type { TextCard } from '@darkroom/kinds';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { expect, it } from 'vitest';
 import { NothingWaits, type RunningRequest, runNext } from '../../apps/api/src/testing/fake-worker.ts';
 import { listen } from '../../apps/api/src/testing/listen.ts';
 import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
-import { connectToChromium, type OpenPageOptions } from './chromium.ts';
+import { useChromium, type OpenPageOptions } from './chromium.ts';
 import { useSharedSystem } from './shared-system.ts';
 import { answerOf, openWrite, send, turnOf } from './write-view.ts';
 
 const system = useSharedSystem();
-let browser: Browser;
+const browser = useChromium();
 const facts = { finish_reason: 'stop', prompt_tokens: 14, completion_tokens: 8, cached_tokens: 0, calls: 8 };
-
-beforeAll(async () => {
-  browser = await connectToChromium();
-});
-afterAll(() => browser.close());
 
 async function openSlow(options?: OpenPageOptions): Promise<{ test: TestApi; page: Page }> {
   const test = await openTestApi();
@@ -31,14 +26,14 @@ async function openSlow(options?: OpenPageOptions): Promise<{ test: TestApi; pag
     const { id, codec: name } = card as TextCard;
     const bytes = await readAsset(system.store, id, name);
     await publishModel(test.store, card, { name, bytes: bytes! });
-    const identity = { model: id, workerId: 'w1', incarnation: 'first' };
+    const identity = { shard: id, workerId: 'w1', incarnation: 'first' };
     await registerWorker(test.store, identity, { state: 'ready', capacity: 10_000, info: { device: 'cpu' } });
   }
   const { url } = await listen(test);
-  return { test, page: await openWrite(browser, url, options) };
+  return { test, page: await openWrite(browser(), url, options) };
 }
 
-/** The request that the page has sent, or is about to send. */
+/** Takes the request that the page has sent or is about to send. */
 async function taken({ store }: TestApi, model = 'emoji-writer'): Promise<RunningRequest> {
   let running: RunningRequest | undefined;
   const take = async (): Promise<RunningRequest | undefined> => {
@@ -63,7 +58,7 @@ async function writeAll(running: RunningRequest, text: string): Promise<void> {
   await finish(running, text);
 }
 
-/** POSTs of the page wait until they are released. */
+/** Holds the page's POSTs until they are released. */
 function holdPosts(page: Page): { held: Promise<void>; release: () => void } {
   const gate = new EventEmitter();
   const held = once(gate, 'held').then(() => {});
@@ -76,11 +71,11 @@ function holdPosts(page: Page): { held: Promise<void>; release: () => void } {
   return { held, release: () => gate.emit('released') };
 }
 
-function words(page: Page, wish: string): Promise<string | null> {
-  return answerOf(turnOf(page, wish)).textContent();
+function words(page: Page, message: string): Promise<string | null> {
+  return answerOf(turnOf(page, message)).textContent();
 }
 
-it('grows as it is written, and after a reload goes on in the middle of a word', async () => {
+it('shows text as it is generated, and resumes in the middle of a word after a reload', async () => {
   const { test, page } = await openSlow();
   const turn = await send(page, 'something sweet');
   await turn.getByText('Next in the queue').waitFor();
@@ -97,7 +92,7 @@ it('grows as it is written, and after a reload goes on in the middle of a word',
   expect(await words(page, 'something sweet')).toBe('a birthday cake');
 });
 
-it('shows a block develop from masks to words', async () => {
+it('shows a diffusion block change from masks to words', async () => {
   const { test, page } = await openSlow();
   await page.getByRole('radio', { name: /diffusion/ }).check();
   const turn = await send(page, 'something sweet');
@@ -116,19 +111,20 @@ it('shows a block develop from masks to words', async () => {
   ]);
 });
 
-it('is read out once, when it is whole', async () => {
+it('announces a text to screen readers once, when it is complete', async () => {
   const { test, page } = await openSlow();
   await send(page, 'something sweet');
-  // What a screen reader is told: what comes into the live region and is not hidden from it.
+  // Records what a screen reader announces: visible changes in the live region.
   await page.evaluate(`{
-    window.told = [];
+    window.announced = [];
     const region = document.querySelector('#turns [aria-live=polite]');
-    const tell = (node) => {
+    const record = (node) => {
       const element = node instanceof Text ? node.parentElement : node;
-      if (!element.closest('[aria-hidden=true]')) told.push([element.textContent, region.ariaBusy]);
+      if (!element.closest('[aria-hidden=true]')) announced.push([element.textContent, region.ariaBusy]);
     };
     new MutationObserver((records) => {
-      for (const { target, addedNodes, type } of records) type === 'characterData' ? tell(target) : addedNodes.forEach(tell);
+      for (const { target, addedNodes, type } of records)
+        type === 'characterData' ? record(target) : addedNodes.forEach(record);
     }).observe(region, { subtree: true, childList: true, characterData: true });
   }`);
   const running = await taken(test);
@@ -140,12 +136,12 @@ it('is read out once, when it is whole', async () => {
     await running.entry({ type: 'delta', offset, text });
     await expect.poll(() => words(page, 'something sweet')).toContain(text);
   }
-  expect(await page.evaluate('told')).toEqual([]);
+  expect(await page.evaluate('announced')).toEqual([]);
   await finish(running, 'a birthday cake');
-  await expect.poll(() => page.evaluate('told')).toEqual([['a birthday cake', 'false']]);
+  await expect.poll(() => page.evaluate('announced')).toEqual([['a birthday cake', 'false']]);
 });
 
-it('stops with Escape, keeps what stands, and tries again with another seed', async () => {
+it('stops with Escape, keeps the partial text, and retries with another seed', async () => {
   const { test, page } = await openSlow();
   const turn = await send(page, 'something sweet');
   const running = await taken(test);
@@ -160,15 +156,15 @@ it('stops with Escape, keeps what stands, and tries again with another seed', as
     .getByText(/^Stopped · .*: something sweet$/)
     .waitFor();
   expect(await words(page, 'something sweet')).toBe('a birth');
-  const asked = page.waitForRequest((request) => request.method() === 'POST');
+  const posted = page.waitForRequest((request) => request.method() === 'POST');
   await turn.getByRole('button', { name: 'Try again' }).click();
-  const body = (await asked).postDataJSON() as { seed: number; temperature: number };
+  const body = (await posted).postDataJSON() as { seed: number; temperature: number };
   await writeAll(await taken(test), 'a red cake');
   await turn.getByText(`seed ${body.seed}`).waitFor();
   expect([await words(page, 'something sweet'), body.temperature]).toEqual(['a red cake', 0.8]);
 });
 
-it('cancels what was stopped before the server had said its id', async () => {
+it('cancels a request that was stopped before the server returned its id', async () => {
   const { test, page } = await openSlow();
   const { held, release } = holdPosts(page);
   const turn = await send(page, 'something sweet');
@@ -181,11 +177,11 @@ it('cancels what was stopped before the server had said its id', async () => {
   await expect(runNext(test.store, 'emoji-writer')).rejects.toThrow(NothingWaits);
 });
 
-it('writes no prompt that does not come to its end, and cancels one that was stopped before it had an id', async () => {
+it('restores the prompt field when generation is canceled, also before the request has an id', async () => {
   const { test, page } = await openSlow();
-  await page.getByRole('link', { name: 'Picture', exact: true }).click();
+  await page.getByRole('link', { name: 'Image', exact: true }).click();
   const prompt = page.getByLabel('Prompt', { exact: true });
-  const button = page.getByRole('button', { name: 'Write me one' });
+  const button = page.getByRole('button', { name: 'Write a prompt' });
   const stop = page.getByRole('button', { name: 'Stop', exact: true });
   await prompt.fill('something sweet');
   await button.click();
@@ -207,7 +203,7 @@ it('writes no prompt that does not come to its end, and cancels one that was sto
   expect(await prompt.inputValue()).toBe('something sweet');
 });
 
-it('edits a turn, and asks it and everything after it anew', async () => {
+it('editing a turn sends it and all later turns again', async () => {
   const { test, page } = await openSlow();
   await send(page, 'a dog');
   await writeAll(await taken(test), 'a dog on white');
@@ -225,8 +221,8 @@ it('edits a turn, and asks it and everything after it anew', async () => {
   const first = await taken(test);
   await first.entry({ type: 'delta', offset: 0, text: 'a cat' });
   await expect.poll(() => words(page, 'a cat')).toBe('a cat');
-  await turnOf(page, 'make it blue').getByText('Waits for the answer before it').waitFor();
-  // A reload in between does not lose what is still to be asked.
+  await turnOf(page, 'make it blue').getByText('Waiting for the answer before it').waitFor();
+  // A reload in between keeps the turns that are still to be sent.
   await page.reload();
   await first.entry({ type: 'delta', offset: 5, text: ' on white' });
   await finish(first, 'a cat on white');
@@ -240,18 +236,18 @@ it('edits a turn, and asks it and everything after it anew', async () => {
   expect(await words(page, 'make it blue')).toBe('a cat on blue');
 });
 
-it('does not ask what follows from an answer that was stopped', async () => {
+it('does not send later turns after an answer that was stopped', async () => {
   const { test, page } = await openSlow();
-  for (const wish of ['a dog', 'make it blue']) {
-    await send(page, wish);
-    await writeAll(await taken(test), wish);
-    await turnOf(page, wish).getByRole('button', { name: 'Develop this' }).waitFor();
+  for (const message of ['a dog', 'make it blue']) {
+    await send(page, message);
+    await writeAll(await taken(test), message);
+    await turnOf(page, message).getByRole('button', { name: 'Develop this' }).waitFor();
   }
   await turnOf(page, 'a dog').getByRole('button', { name: 'Try again' }).click();
   const running = await taken(test);
   await turnOf(page, 'a dog').getByRole('button', { name: 'Stop' }).click();
   await running.finish({ state: 'canceled' });
-  await turnOf(page, 'make it blue').getByText('Not asked: the answer before it did not end well').waitFor();
+  await turnOf(page, 'make it blue').getByText('Not sent: the answer before it did not succeed').waitFor();
   await send(page, 'a cat');
   await writeAll(await taken(test), 'a cat on white');
   await turnOf(page, 'a cat').getByRole('button', { name: 'Develop this' }).waitFor();
@@ -269,9 +265,9 @@ it('works with the keyboard alone', async () => {
   await writeAll(await taken(test), 'a dog on white');
   const turn = turnOf(page, 'a dog asleep');
   await turn.getByRole('button', { name: 'Develop this' }).waitFor();
-  // The field still has the focus; empty, it leads back to the last wish, and Escape out of that again.
+  // The field still has the focus. When it is empty, ArrowUp edits the last turn and Escape leaves the editor.
   await page.keyboard.press('ArrowUp');
-  const editor = page.getByLabel('The wish, to be asked anew with all that follows');
+  const editor = page.getByLabel('Edit the wish; later wishes are sent again');
   expect(await editor.inputValue()).toBe('a dog\nasleep');
   await page.keyboard.press('Escape');
   expect(await editor.isVisible()).toBe(false);
@@ -279,7 +275,7 @@ it('works with the keyboard alone', async () => {
   await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Develop this');
 });
 
-it.each(['dark', 'light'] as const)('fits a phone, %s', async (colorScheme) => {
+it.each(['dark', 'light'] as const)('fits a phone screen, %s', async (colorScheme) => {
   const { test, page } = await openSlow({ width: 390, height: 780, colorScheme });
   await send(page, 'something sweet for a birthday party with very many guests');
   const running = await taken(test);
@@ -287,7 +283,7 @@ it.each(['dark', 'light'] as const)('fits a phone, %s', async (colorScheme) => {
   await expect.poll(() => page.locator('#turns [data-part=answer]').textContent()).toContain('cake');
   const width = await page.evaluate('[document.documentElement.scrollWidth, innerWidth]');
   expect(width).toEqual([390, 390]);
-  // Field and button are where the thumb is, and what is written is above them.
+  // Field and button are at the bottom of the screen, the text is above them.
   const [field, stop, answer] = await Promise.all(
     [page.locator('#wish'), page.locator('#stop'), page.locator('#turns [data-part=answer]')].map((part) =>
       part.boundingBox(),
@@ -300,14 +296,14 @@ it.each(['dark', 'light'] as const)('fits a phone, %s', async (colorScheme) => {
   expect(light).toBe(colorScheme === 'dark' ? 'rgb(17, 14, 13)' : 'rgb(244, 241, 236)');
 });
 
-it('says so when there is no text model', async () => {
+it('says that there is no text model', async () => {
   const { url } = await listen(await openTestApi());
-  const page = await openWrite(browser, url);
-  await page.getByText('There is no text model here yet').waitFor();
+  const page = await openWrite(browser(), url);
+  await page.getByText('No worker has loaded a text model yet').waitFor();
   await page.getByLabel('What do you wish for?').fill('a dog');
   await page.keyboard.press('Enter');
   expect(await page.locator('#turns article').count()).toBe(0);
-  await page.getByRole('link', { name: 'Picture', exact: true }).click();
+  await page.getByRole('link', { name: 'Image', exact: true }).click();
   await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
-  expect(await page.getByRole('button', { name: 'Write me one' }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Write a prompt' }).count()).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** The page's Write view, and what asks in it. */
+/** Opens the page's Write view. */
 import type { Browser, Locator, Page } from 'playwright-core';
 import { openPage, type OpenPageOptions } from './chromium.ts';
 
@@ -8,19 +8,19 @@ export async function openWrite(browser: Browser, url: string, options?: OpenPag
   return page;
 }
 
-/** Sends a wish with the keyboard, and finds its turn. */
-export async function send(page: Page, wish: string): Promise<Locator> {
+/** Sends a message with the keyboard. Returns its turn. */
+export async function send(page: Page, message: string): Promise<Locator> {
   await page.getByRole('radio').first().waitFor();
   const field = page.getByLabel('What do you wish for?');
-  await field.fill(wish);
+  await field.fill(message);
   await field.press('Enter');
-  const turn = turnOf(page, wish);
+  const turn = turnOf(page, message);
   await turn.waitFor();
   return turn;
 }
 
-export function turnOf(page: Page, wish: string): Locator {
-  return page.locator('#turns').getByRole('article', { name: wish.trim(), exact: true });
+export function turnOf(page: Page, message: string): Locator {
+  return page.locator('#turns').getByRole('article', { name: message.trim(), exact: true });
 }
 
 export function answerOf(turn: Locator): Locator {

@@ -1,27 +1,22 @@
-/** The page's Write view in a real Chromium, with the writers that are in the box. */
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connectToChromium } from './chromium.ts';
+/** The page's Write view in a real Chromium with the bundled text models. */
+import type { Locator, Page } from 'playwright-core';
+import { expect, it } from 'vitest';
+import { useChromium } from './chromium.ts';
 import { useSharedSystem } from './shared-system.ts';
 import { answerOf, openWrite, send, turnOf } from './write-view.ts';
 
 const system = useSharedSystem();
-let browser: Browser;
+const browser = useChromium();
 const sweet = 'something sweet for a birthday party';
 const isPrompt = /^an? .+ on an? .*background$/;
-
-beforeAll(async () => {
-  browser = await connectToChromium();
-});
-afterAll(() => browser.close());
 
 async function written(turn: Locator): Promise<string> {
   await turn.getByRole('button', { name: 'Develop this' }).waitFor();
   return (await answerOf(turn).textContent()) ?? '';
 }
 
-/** Of the newest request, what the page asked for. */
-function bodiesAsked(page: Page): Record<string, unknown>[] {
+/** Collects the bodies of the page's POST requests. */
+function collectBodies(page: Page): Record<string, unknown>[] {
   const bodies: Record<string, unknown>[] = [];
   page.on('request', (request) => {
     if (request.method() === 'POST') bodies.push(request.postDataJSON() as Record<string, unknown>);
@@ -29,9 +24,9 @@ function bodiesAsked(page: Page): Record<string, unknown>[] {
   return bodies;
 }
 
-it('makes a prompt of a wish, changes it, and develops it in the same page', async () => {
-  const page = await openWrite(browser, system.url);
-  const bodies = bodiesAsked(page);
+it('writes a prompt, changes it in a second turn, and draws it in the same view', async () => {
+  const page = await openWrite(browser(), system.url);
+  const bodies = collectBodies(page);
   const first = await written(await send(page, sweet));
   expect(first).toMatch(isPrompt);
   const turn = await send(page, 'make it blue');
@@ -53,38 +48,38 @@ it('makes a prompt of a wish, changes it, and develops it in the same page', asy
   await turnOf(page, 'make it blue')
     .getByText(/^Developed in/)
     .waitFor();
-  // It is a picture like any other.
-  await page.getByRole('link', { name: 'Picture', exact: true }).click();
+  // The gallery of the Image view has it too.
+  await page.getByRole('link', { name: 'Image', exact: true }).click();
   await page
     .getByRole('article', { name: second })
     .getByRole('link', { name: /^Download/ })
     .waitFor();
 });
 
-it('switches to the model that writes all words at once, and remembers it', async () => {
-  const page = await openWrite(browser, system.url);
+it('switches to the diffusion model and remembers the choice', async () => {
+  const page = await openWrite(browser(), system.url);
   await page.getByRole('radio', { name: /diffusion/ }).check();
   const turn = await send(page, sweet);
   expect(await written(turn)).toMatch(isPrompt);
-  await turn.getByText(/tokens with \d calls? of the model in .* · emoji-writer-diffusion · seed \d+$/).waitFor();
+  await turn.getByText(/tokens with \d model calls? in .* · emoji-writer-diffusion · seed \d+$/).waitFor();
   await page.reload();
   await expect.poll(() => page.getByRole('radio', { name: /diffusion/ }).isChecked()).toBe(true);
-  // The writers and the caller; no model of pictures.
+  // Three text models; image models are not offered.
   expect(await page.getByRole('radio').count()).toBe(3);
 });
 
-it('leaves out the oldest turns of a conversation that is longer than the model reads', async () => {
-  const page = await openWrite(browser, system.url);
+it('leaves out the oldest turns of a conversation that exceeds the context length', async () => {
+  const page = await openWrite(browser(), system.url);
   await written(await send(page, `a dog, ${'very '.repeat(150)}big`));
   const turn = await send(page, `a cat, ${'very '.repeat(150)}small`);
   await written(turn);
   expect(await turn.locator('[data-part=status]').textContent()).toMatch(
-    /without the first turn, for which the model has no room$/,
+    /without the first turn: too long for the model$/,
   );
 });
 
-it('says what the server refuses', async () => {
-  const page = await openWrite(browser, system.url);
+it("shows the server's error for a message that is too long", async () => {
+  const page = await openWrite(browser(), system.url);
   const turn = await send(page, 'very '.repeat(400));
   await turn.getByRole('button', { name: 'Try again' }).waitFor();
   expect(await turn.locator('[data-part=status]').textContent()).toMatch(
@@ -93,12 +88,12 @@ it('says what the server refuses', async () => {
   expect(await turn.getByRole('button', { name: 'Develop this' }).count()).toBe(0);
 });
 
-it('writes a prompt for the picture view, of a wish or of none, and another one the next time', async () => {
-  const page = await openWrite(browser, system.url);
-  const bodies = bodiesAsked(page);
-  await page.getByRole('link', { name: 'Picture', exact: true }).click();
+it('"Write me one" fills in the image prompt, from a text or from nothing, differently each time', async () => {
+  const page = await openWrite(browser(), system.url);
+  const bodies = collectBodies(page);
+  await page.getByRole('link', { name: 'Image', exact: true }).click();
   const prompt = page.getByLabel('Prompt', { exact: true });
-  const button = page.getByRole('button', { name: 'Write me one' });
+  const button = page.getByRole('button', { name: 'Write a prompt' });
   await button.click();
   await expect.poll(() => prompt.inputValue()).toMatch(/background$/);
   await prompt.fill(sweet);
@@ -107,6 +102,6 @@ it('writes a prompt for the picture view, of a wish or of none, and another one 
     await expect.poll(() => prompt.inputValue()).toMatch(isPrompt);
     await button.waitFor();
   }
-  const wishes = bodies.map(({ messages }) => (messages as { content: string }[])[0]!.content);
-  expect(wishes).toEqual(['surprise me', sweet, sweet]);
+  const userTexts = bodies.map(({ messages }) => (messages as { content: string }[])[0]!.content);
+  expect(userTexts).toEqual(['surprise me', sweet, sweet]);
 });

@@ -1,4 +1,4 @@
-/** What happens between the scripts: answers that are lost, calls that are sent twice, processes that die in between. */
+/** Races between scripts: lost replies, calls that are sent twice, processes that die in between. */
 import type { RequestEnvelope } from '@darkroom/core';
 import {
   admitRequest,
@@ -11,7 +11,6 @@ import {
   openInbox,
   publishModel,
   readDispatchable,
-  readEvents,
   readRequest,
   readStats,
   registerWorker,
@@ -23,16 +22,11 @@ import {
 } from '@darkroom/store';
 import { dispatchNext, openRedisProxy, openTestStore, type RedisProxy, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { submit, types } from './worker-bench.ts';
 
-const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+const identity = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
 const announcement = { state: 'ready', capacity: 8, info: {} } as const;
 const admission = { queueMaxLength: 100, unserved: 'accept' } as const;
-
-async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {
-  const envelope = testEnvelope(overrides);
-  await admitRequest(store, envelope, admission);
-  return envelope.id;
-}
 
 async function run(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<Delivery> {
   await registerWorker(store, identity, announcement);
@@ -41,7 +35,7 @@ async function run(store: StoreConnection, overrides: Partial<RequestEnvelope> =
   return delivery!;
 }
 
-/** Call a script once before its answer is to be lost: Redis must know it, and the connection be there. */
+/** Opens a connection through a proxy. Run a script once before its reply is lost: Redis must have it cached. */
 async function openBehindProxy(store: StoreConnection): Promise<{ proxy: RedisProxy; behindProxy: StoreConnection }> {
   const proxy = await openRedisProxy();
   const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix });
@@ -49,11 +43,7 @@ async function openBehindProxy(store: StoreConnection): Promise<{ proxy: RedisPr
   return { proxy, behindProxy };
 }
 
-async function types(store: StoreConnection, id: string): Promise<string[]> {
-  return (await readEvents(store, id, { after: 0 })).map(({ type }) => type);
-}
-
-it('leases whose answer got lost are granted once', async () => {
+it('leases whose reply was lost are granted once', async () => {
   const store = openTestStore();
   const { proxy, behindProxy } = await openBehindProxy(store);
   const first = await run(behindProxy);
@@ -69,13 +59,13 @@ it('leases whose answer got lost are granted once', async () => {
     expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 1 } });
     expect(await types(store, id)).toEqual(['queued', 'started']);
   }
-  // The tokens are those that the worker got.
+  // The returned tokens are those that the worker received.
   const deliveries = outcomes.flatMap((outcome) => (outcome.status === 'leased' ? [outcome.delivery] : []));
   const writes = deliveries.map((delivery): RequestWrite => ({ type: 'reset', delivery, index: 0, offset: 0 }));
   expect(await writeBatch(store, identity, writes, { batch: 1 })).toEqual(['written', 'written']);
 });
 
-it('a submit whose answer got lost is admitted, and another request under its id is not', async () => {
+it('a submit whose reply was lost is admitted once, and another request with its id is a duplicate', async () => {
   const store = openTestStore();
   const { proxy, behindProxy } = await openBehindProxy(store);
   await admitRequest(behindProxy, testEnvelope(), admission);
@@ -87,7 +77,7 @@ it('a submit whose answer got lost is admitted, and another request under its id
   expect(await readStats(store, 'tiny')).toMatchObject({ queued: 2 });
 });
 
-it('a request that failed, whose answer got lost, stays failed and among the dead', async () => {
+it('a failed request whose reply was lost stays failed and is listed as dead once', async () => {
   const store = openTestStore();
   const { proxy, behindProxy } = await openBehindProxy(store);
   const delivery = await run(store);
@@ -103,7 +93,7 @@ it('a request that failed, whose answer got lost, stays failed and among the dea
   expect(await readStats(store, 'tiny')).toMatchObject({ running: 0, freeSlots: 8 });
 });
 
-it('what is given back, with the answer lost, is in the queue once, and its slots are free once', async () => {
+it('a requeue whose reply was lost queues the request once and frees its slots once', async () => {
   const store = openTestStore();
   const { proxy, behindProxy } = await openBehindProxy(store);
   const delivery = await run(store, { outputs: 3 });
@@ -116,17 +106,17 @@ it('what is given back, with the answer lost, is in the queue once, and its slot
   expect(await readRequest(store, delivery.id)).toMatchObject({ request: { attempts: 0 } });
 });
 
-it('an end that comes after somebody else’s frees what the request had of the worker', async () => {
+it('a write with a stale token frees the slots of that delivery', async () => {
   const store = openTestStore();
   const delivery = await run(store, { outputs: 3 });
-  await store.redis.hset(store.keysOf('tiny').request(delivery.id), 'token', 'somebody else');
+  await store.redis.hset(store.keysOf('tiny').request(delivery.id), 'token', 'another token');
   expect(await readStats(store, 'tiny')).toMatchObject({ freeSlots: 5 });
   const writes: RequestWrite[] = [{ type: 'give-back', delivery, reason: 'engine_failed' }];
   expect(await writeBatch(store, identity, writes, { batch: 1 })).toEqual(['lost']);
   expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1, busy: 0 }, freeSlots: 8 });
 });
 
-it('a worker that was not heard of for a few sweeps gets no leases, until it is', async () => {
+it('a worker that missed a few sweeps gets no leases until its next heartbeat', async () => {
   const store = openTestStore();
   await registerWorker(store, identity, announcement);
   const id = await submit(store);
@@ -134,7 +124,7 @@ it('a worker that was not heard of for a few sweeps gets no leases, until it is'
   expect(workers.map((worker) => worker.id)).toEqual(['w1']);
   for (let count = 0; count < 4; count++) await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 6 });
   expect(await dispatchNext(store)).toEqual([]);
-  // One that was seen before, too.
+  // This also holds for a worker that the snapshot contained.
   const lease = { workerId: 'w1', isExclusive: false, requestIds: [id] };
   expect(await dispatchRequests(store, 'tiny', [lease])).toEqual([{ status: 'waiting' }]);
   expect(await readStats(store, 'tiny')).toMatchObject({ workers: { silent: 1 } });
@@ -142,7 +132,7 @@ it('a worker that was not heard of for a few sweeps gets no leases, until it is'
   expect(await dispatchRequests(store, 'tiny', [lease])).toMatchObject([{ status: 'leased' }]);
 });
 
-it('a request given back by a worker that stops has started in time', async () => {
+it('a requeued request has started in time, so its start deadline no longer applies', async () => {
   const store = openTestStore();
   const delivery = await run(store);
   const keys = store.keysOf('tiny');
@@ -153,18 +143,18 @@ it('a request given back by a worker that stops has started in time', async () =
   expect(await dispatchNext(store)).toMatchObject([{ id: delivery.id }]);
 });
 
-it('what a worker had that came again under its name is in the queue, and its writes are refused', async () => {
+it('requeues requests of a worker that registers again under its name, and rejects its earlier writes', async () => {
   const store = openTestStore();
   const delivery = await run(store);
   await registerWorker(store, { ...identity, incarnation: 'second' }, announcement);
   expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
   const writes: RequestWrite[] = [{ type: 'end', delivery, end: { state: 'canceled' } }];
   expect(await writeBatch(store, identity, writes, { batch: 1 })).toEqual(['lost']);
-  expect(await heartbeatWorker(store, identity)).toBe('buried');
+  expect(await heartbeatWorker(store, identity)).toBe('reaped');
   expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, queued: 1, slots: 8, freeSlots: 8 });
 });
 
-it('a cancel that is on its way while the worker is buried is not forgotten', async () => {
+it('cancels a canceling request when its worker is reaped', async () => {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never);
   const { id } = await run(store);
@@ -173,11 +163,11 @@ it('a cancel that is on its way while the worker is buried is not forgotten', as
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'canceled' } });
 });
 
-it('a batch that was on its way when the connection broke is read again', async () => {
+it('an inbox read whose connection broke is repeated', async () => {
   const store = openTestStore();
   const { proxy, behindProxy } = await openBehindProxy(store);
   await registerWorker(store, identity, announcement);
-  const inbox = openInbox(behindProxy, identity);
+  const inbox = openInbox(behindProxy, () => identity);
   onTestFinished(() => inbox.close());
   expect(await inbox.next(0.1)).toEqual([]);
   const id = await submit(store);
@@ -186,7 +176,7 @@ it('a batch that was on its way when the connection broke is read again', async 
   await dispatchNext(store);
   expect(await reading).toMatchObject([{ type: 'run', requests: [{ envelope: { id } }] }]);
   expect(proxy.lostAnswers).toBe(1);
-  // What the worker has is cut off by its heartbeats, and nothing else.
+  // Heartbeats trim only what the worker has read.
   await submit(store);
   await dispatchNext(store);
   await heartbeatWorker(store, identity, { lastRead: inbox.lastRead });
@@ -195,16 +185,16 @@ it('a batch that was on its way when the connection broke is read again', async 
   expect(await store.redis.xlen(store.keysOf('tiny').inbox('w1'))).toBe(0);
 });
 
-it('an inbox whose connection has gone silent is read over another', { timeout: 15_000 }, async () => {
+it('reads an inbox over a new connection when the old one is silent', { timeout: 15_000 }, async () => {
   const store = openTestStore();
   const { proxy, behindProxy } = await openBehindProxy(store);
-  // The time until it counts as silent: else what comes late in the test would be lost with its connection.
+  // Fakes the timer that detects a silent connection: on real time, later messages would be lost with the connection.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
-  const inbox = openInbox(behindProxy, identity);
+  const inbox = openInbox(behindProxy, () => identity);
   onTestFinished(() => inbox.close());
   expect(await inbox.next(0.1)).toEqual([]);
-  // As when a firewall forgets a connection: neither side hears of it.
+  // A firewall that drops a connection does the same: neither side notices.
   proxy.silence();
   const messages = inbox.next(0.1);
   await store.redis.xadd(store.keysOf('tiny').inbox('w1'), '*', 'message', '{"type":"drained"}');
@@ -212,7 +202,7 @@ it('an inbox whose connection has gone silent is read over another', { timeout: 
   expect([...(await messages), ...(await inbox.next(1))]).toEqual([{ type: 'drained' }]);
 });
 
-it('commands on a connection that has gone silent are sent again over another', { timeout: 15_000 }, async () => {
+it('sends commands again over a new connection when the old one is silent', { timeout: 15_000 }, async () => {
   const store = openTestStore();
   const proxy = await openRedisProxy();
   const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix, silenceMs: 200 });

@@ -1,4 +1,4 @@
-/** docs/metrics.md, the alerts and the dashboard name what the code has, and nothing else. */
+/** docs/metrics.md, the alerts and the dashboard name exactly the metrics of the code. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
@@ -53,7 +53,7 @@ it.each([
   'deploy/prometheus/alerts.yml',
   'deploy/prometheus/alerts.test.yml',
   'deploy/grafana/dashboards/darkroom.json',
-])('%s asks for metrics that there are, by labels that they have', (path) => {
+])('%s uses only existing metrics and labels', (path) => {
   const known = new Map(everything().map(({ name, labels }) => [name, new Set(['app', 'instance', 'le', ...labels])]));
   const found = [...read(path).matchAll(/\b(?<name>darkroom_\w+)(?:\{(?<labels>[^}]*)\})?/g)];
   expect(found.length).toBeGreaterThan(10);
@@ -65,7 +65,7 @@ it.each([
   }
 });
 
-it('no label can hold an id, a prompt or an owner', () => {
+it('no metric label can hold an id, a prompt or an owner', () => {
   const labels = new Set(everything().flatMap((description) => description.labels));
   expect([...labels].toSorted()).toEqual([
     'kind',
@@ -88,8 +88,8 @@ const promtool = await run('promtool', ['--version']).then(
   () => undefined,
 );
 
-it('promtool finds the alerts firing when they should, and only then', async ({ skip }) => {
-  skip(promtool === undefined, 'there is no promtool, which comes with Prometheus');
+it('promtool: the alerts fire when they should, and only then', async ({ skip }) => {
+  skip(promtool === undefined, 'promtool is not installed (part of Prometheus)');
   const cwd = new URL('deploy/prometheus/', root);
   await run(promtool!, ['check', 'config', 'prometheus.yml'], { cwd });
   const { stdout } = await run(promtool!, ['test', 'rules', 'alerts.test.yml'], { cwd });

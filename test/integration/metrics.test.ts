@@ -1,36 +1,35 @@
-/** What Prometheus is told, compared with what has happened. */
+/** Prometheus metrics compared with what has happened. */
 import {
-  admitRequest,
   cancelRequest,
   connectStore,
-  createEventHub,
   type Delivery,
   isStoreReachable,
   publishModel,
   readStats,
-  registerWorker,
   type RequestEnd,
   type StoreConnection,
   sweepWorkers,
-  writeBatch,
 } from '@darkroom/store';
 import {
   dispatchNext,
   type Exposition,
   openTestStore,
   parseExposition,
+  seedWorker,
   silentLogger,
   startPrivateRedis,
-  testEnvelope,
+  writeNow,
 } from '@darkroom/testing';
 import { createReadiness, Metrics } from '@darkroom/service';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { BatchFormer, createFormerMetrics } from '../../apps/batch-former/src/batch-former.ts';
+import { createFormerMetrics } from '../../apps/batch-former/src/batch-former.ts';
 import { Janitor } from '../../apps/janitor/src/janitor.ts';
 import { reportQueues } from '../../apps/janitor/src/report-queues.ts';
+import { openFormer } from './open-former.ts';
+import { submit } from './worker-bench.ts';
 
 const model = 'tiny';
-const identity = { model, workerId: 'w1', incarnation: 'first' };
+const identity = { shard: model, workerId: 'w1', incarnation: 'first' };
 
 async function openStore(): Promise<StoreConnection> {
   const store = openTestStore();
@@ -38,24 +37,14 @@ async function openStore(): Promise<StoreConnection> {
   return store;
 }
 
-/** What a janitor of this store would answer to Prometheus. */
+/** Returns a function that scrapes a janitor of this store. */
 function openReport(store: StoreConnection): () => Promise<Exposition> {
   const metrics = new Metrics({ app: 'janitor', log: silentLogger() });
   reportQueues({ store, metrics });
   return async () => parseExposition(await metrics.expose());
 }
 
-async function register(store: StoreConnection): Promise<void> {
-  await registerWorker(store, identity, { state: 'ready', capacity: 4, info: {} });
-}
-
-async function submit(store: StoreConnection): Promise<string> {
-  const envelope = testEnvelope();
-  await admitRequest(store, envelope, { queueMaxLength: 100, unserved: 'accept' });
-  return envelope.id;
-}
-
-/** Moves what a request has done to an earlier time, as if it had been that long in its state, s. */
+/** Moves a request's creation and last transition back in time, s. */
 async function age(store: StoreConnection, id: string, seconds: number): Promise<void> {
   const request = store.keysOf(model).request(id);
   for (const field of ['createdAtMs', 'sinceMs']) await store.redis.hincrby(request, field, -1000 * seconds);
@@ -66,15 +55,13 @@ async function run(store: StoreConnection): Promise<Delivery> {
   return delivery!;
 }
 
-let batch = 0;
-
 async function finish(store: StoreConnection, delivery: Delivery, end: RequestEnd): Promise<void> {
-  expect(await writeBatch(store, identity, [{ type: 'end', delivery, end }], { batch: ++batch })).toEqual(['finished']);
+  expect(await writeNow(store, identity, { type: 'end', delivery, end })).toBe('finished');
 }
 
-it('the queue, its age, the workers and what became of requests, as they are', async () => {
+it('reports queue length, oldest age, workers and request outcomes', async () => {
   const store = await openStore();
-  await register(store);
+  await seedWorker(store, { capacity: 4 });
   await age(store, await submit(store), 200);
   const drawn = await run(store);
   await age(store, drawn.id, 1000);
@@ -103,7 +90,7 @@ it('the queue, its age, the workers and what became of requests, as they are', a
   expect(value('darkroom_workers', { state: 'busy' })).toBe(1);
   expect(value('darkroom_workers', { state: 'idle' })).toBe(0);
   expect([value('darkroom_worker_rows'), value('darkroom_worker_free_rows')]).toEqual([4, 3]);
-  // They waited 200 s, 400 s and not at all.
+  // Time spent in the queue: 200 s, 400 s and 0 s.
   const waited = { state: 'queued', next: 'running' };
   expect(value('darkroom_state_seconds_count', waited)).toBe(3);
   expect(['120', '300', '600'].map((le) => counted('darkroom_state_seconds', waited, le))).toEqual([1, 2, 3]);
@@ -115,30 +102,30 @@ it('the queue, its age, the workers and what became of requests, as they are', a
   for (const outcome of ['succeeded', 'failed', 'canceled'])
     expect(value('darkroom_request_seconds_count', { outcome })).toBe(1);
   expect(value('darkroom_requeues_total', { reason: 'worker_lost' })).toBe(0);
-  // What BullMQ has is the deliveries of webhooks, and nothing of the requests.
+  // BullMQ holds webhook deliveries only, no requests.
   const jobs = page.series('bullmq_job_count').filter(({ value: count }) => count > 0);
   expect(jobs).toEqual([]);
   expect(new Set(page.series('bullmq_job_count').map(({ labels }) => labels['model']))).toEqual(new Set(['_webhooks']));
 });
 
-it('what a dead worker had went back to the queue, or failed at its last attempt, which is no way back', async () => {
+it("counts requeues of dead workers' requests; a failure at the last attempt is not a requeue", async () => {
   const store = await openStore();
   const id = await submit(store);
   await submit(store);
   for (let life = 1; life <= 3; life++) {
-    await register(store);
+    await seedWorker(store, { capacity: 4 });
     expect(await run(store)).toMatchObject({ id });
     for (let sweep = 0; sweep < 2; sweep++) await sweepWorkers(store, model, { intervalMs: 0, missedSweeps: 1 });
   }
   const page = await openReport(store)();
   const labels = { app: 'janitor', model };
-  expect(page.value('darkroom_workers_buried_total', labels)).toBe(3);
+  expect(page.value('darkroom_workers_reaped_total', labels)).toBe(3);
   expect(page.value('darkroom_requeues_total', { ...labels, reason: 'worker_lost' })).toBe(2);
   expect(page.value('darkroom_request_seconds_count', { ...labels, outcome: 'failed' })).toBe(1);
   expect(page.value('darkroom_queue_requests', labels)).toBe(1);
 });
 
-it('every janitor says the same, however often it is asked', async () => {
+it('every janitor reports the same values at every scrape', async () => {
   const store = await openStore();
   await submit(store);
   const one = openReport(store);
@@ -146,11 +133,11 @@ it('every janitor says the same, however often it is asked', async () => {
   const pages = [await one(), await openReport(store)()];
   for (const page of pages) {
     expect(page.value('darkroom_queue_requests', { app: 'janitor', model })).toBe(1);
-    expect(page.value('darkroom_workers_buried_total', { app: 'janitor', model })).toBe(0);
+    expect(page.value('darkroom_workers_reaped_total', { app: 'janitor', model })).toBe(0);
   }
 });
 
-it('what keys take, after a sweep, and nothing of kinds that are gone', async () => {
+it('reports keys and bytes per key kind after a leak sweep, and 0 once a kind is gone', async () => {
   const store = await openStore();
   const id = await submit(store);
   const metrics = new Metrics({ app: 'janitor', log: silentLogger() });
@@ -158,7 +145,7 @@ it('what keys take, after a sweep, and nothing of kinds that are gone', async ()
   const janitor = new Janitor({ store, metrics, log: silentLogger(), ...times });
   const read = async (name: string, kind: string): Promise<number | undefined> =>
     parseExposition(await metrics.expose()).value(name, { app: 'janitor', model, kind });
-  // Page by page, through what other tests have there too.
+  // Leak sweeps go page by page through the keys of other tests too.
   const sweepAndRead = async (): Promise<number | undefined> => {
     await janitor.sweepLeaksOnce();
     return read('darkroom_redis_keys', 'request');
@@ -172,7 +159,7 @@ it('what keys take, after a sweep, and nothing of kinds that are gone', async ()
   expect(await read('darkroom_redis_bytes', 'request')).toBe(0);
 });
 
-it('a Redis that is away: not ready, and no numbers of the past', async () => {
+it('while Redis is unavailable: reports not ready and no outdated values', async () => {
   const redis = await startPrivateRedis();
   onTestFinished(() => redis.stop());
   const store = connectStore({ url: redis.url });
@@ -196,7 +183,7 @@ it('a Redis that is away: not ready, and no numbers of the past', async () => {
     expect(after.series(name)).toEqual([]);
 });
 
-it('a Redis that hangs does not hang a probe', async () => {
+it('the readiness probe times out when Redis hangs', async () => {
   const redis = await startPrivateRedis();
   onTestFinished(async () => {
     redis.process.kill('SIGCONT');
@@ -210,22 +197,13 @@ it('a Redis that hangs does not hang a probe', async () => {
   expect(await isStoreReachable(store, 20)).toBe(false);
 });
 
-it('what a former was to lease, and what came of it', async () => {
+it('batch-former metrics count leases by outcome and requests per lease', async () => {
   const store = await openStore();
   const metrics = new Metrics({ app: 'batch-former', log: silentLogger() });
-  const wakeups = createEventHub(store);
-  onTestFinished(() => wakeups.close());
-  const former = new BatchFormer({
-    store,
-    wakeups,
-    policy: { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 2 },
-    log: silentLogger(),
-    metrics: createFormerMetrics(metrics),
-  });
-  onTestFinished(() => former.stop());
+  const { former } = openFormer(store, { metrics: createFormerMetrics(metrics) });
   const read = async (name: string, labels: Record<string, string> = {}): Promise<number | undefined> =>
     parseExposition(await metrics.expose()).value(name, { app: 'batch-former', model, ...labels });
-  await registerWorker(store, identity, { state: 'ready', capacity: 2, info: {} });
+  await seedWorker(store, { capacity: 2 });
   const overdue = await submit(store);
   for (let count = 0; count < 3; count++) await submit(store);
   await store.redis.hset(store.keysOf(model).request(overdue), 'startDeadlineMs', 1);

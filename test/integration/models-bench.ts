@@ -1,17 +1,20 @@
-/** Several models of one process that share its memory, against a real queue, with engines that do what the test says. */
+/**
+ * A test bench: several models share the memory of one process, with a real queue and engines that the test controls.
+ */
 import type { ModelCard } from '@darkroom/core';
 import { dispatchRequests, type StoreConnection } from '@darkroom/store';
 import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, onTestFinished } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
 import { MemoryKeeper } from '../../apps/worker/src/memory/memory-keeper.ts';
+import { RestartableWorker } from '../../apps/worker/src/models/restartable-worker.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
 import { FakeExecutor, optionsOf, submit } from './worker-bench.ts';
 
 class ModelExecutor extends FakeExecutor {
   readonly id: string;
   loads = 0;
-  /** As it is measured once it is loaded. */
+  /** The size that is measured after loading. */
   bytes: number;
 
   constructor(emit: FakeExecutor['emit'], { id, bytes }: { id: string; bytes: number }) {
@@ -24,7 +27,7 @@ class ModelExecutor extends FakeExecutor {
     await super.start();
     return { id: this.id } as ModelCard;
   }
-  /** The next load fails when the test says so. */
+  /** Holds the next load until the test fails it. */
   holdLoad(): { fail: () => void } {
     let reject!: (error: Error) => void;
     const loading = new Promise<ModelCard>((_resolve, fail) => (reject = fail));
@@ -41,69 +44,86 @@ export interface ModelsBench {
   store: StoreConnection;
   worker: (model: string) => Worker;
   executor: (model: string) => ModelExecutor;
-  /** A request that was leased to its model's worker. */
-  ask: (model: string) => Promise<string>;
-  /** The model's worker has nothing that was leased to it. */
+  /** Submits a request and leases it to its model's worker. Resolves with its id. */
+  leaseRequest: (model: string) => Promise<string>;
+  /** Like `leaseRequest`, and waits until the engine has `count` requests. */
+  runRequest: (model: string, count?: number) => Promise<string>;
+  /** Completes all requests of the model's engine and waits until its worker has none. */
   completeAll: (model: string) => Promise<void>;
-  /** Those in memory. */
+  /** Models in memory. */
   awake: () => string[];
   keeper: MemoryKeeper;
 }
 
-/** Started, and asleep: models by id, with what each takes; `thought` is what it is thought to take. */
+/** Starts a sleeping worker per model. `sizes`: bytes by model id; `estimates`: bytes assumed before loading. */
 export async function openModels(
   sizes: Readonly<Record<string, number>>,
   {
     budget,
     maxWaitMs = 600_000,
-    thought = sizes,
+    estimates = sizes,
     store = openTestStore(),
     host = 'w',
   }: {
     budget: number;
     maxWaitMs?: number;
-    thought?: Readonly<Record<string, number>>;
-    /** What several machines share. */
+    estimates?: Readonly<Record<string, number>>;
+    /** Pass one to share it between benches, as between machines. */
     store?: StoreConnection;
-    /** What the ids of workers begin with. */
+    /** Prefix of the worker ids. */
     host?: string;
   },
 ): Promise<ModelsBench> {
   const keeper = new MemoryKeeper({ budgetBytes: budget, maxWaitMs, measureEveryMs: 0, log: silentLogger() });
   const models = new Map<string, { worker: Worker; executor: ModelExecutor }>();
-  for (const [id, bytes] of Object.entries(sizes)) {
+  const createWorker = (id: string, restart: () => void): Worker => {
     let executor: ModelExecutor | undefined;
-    const estimatedBytes = thought[id]!;
-    const place = keeper.open({
+    const allocation = keeper.open({
       model: id,
-      leastBytes: 0,
-      estimatedBytes,
+      minBytes: 0,
+      estimatedBytes: estimates[id]!,
       cacheBytes: 0,
       measure: () => Promise.resolve(executor?.isRunning ? executor.bytes : undefined),
     });
     const card = { id } as ModelCard;
     const worker = new Worker({
-      ...optionsOf(store, (listener) => (executor = new ModelExecutor(listener, { id, bytes }))),
+      ...optionsOf(store, (listener) => (executor = new ModelExecutor(listener, { id, bytes: sizes[id]! }))),
       card,
       workerId: `${host}-${id}`,
-      shared: { place, card },
-      retryMs: { firstMs: 5, mostMs: 5 },
+      shared: { allocation, card },
+      retryMs: { firstMs: 5, maxMs: 5 },
       loads: new LoadWatch({ store, model: id, host: 'box', log: silentLogger() }),
+      restart,
     });
-    onTestFinished(() => worker.stop());
     models.set(id, { worker, executor: executor! });
-    await worker.start();
+    return worker;
+  };
+  for (const id of Object.keys(sizes)) {
+    const service = new RestartableWorker({
+      store,
+      holder: { model: id, workerId: `${host}-${id}` },
+      createWorker: (restart) => Promise.resolve(createWorker(id, restart)),
+      log: silentLogger(),
+    });
+    onTestFinished(() => service.stop());
+    await service.start();
   }
   const executor = (model: string): ModelExecutor => models.get(model)!.executor;
+  const leaseRequest = async (model: string): Promise<string> => {
+    const id = await submit(store, { model });
+    const lease = { workerId: `${host}-${model}`, isExclusive: false, requestIds: [id] };
+    expect(await dispatchRequests(store, model, [lease])).toMatchObject([{ status: 'leased' }]);
+    return id;
+  };
   return {
     store,
     keeper,
     worker: (model) => models.get(model)!.worker,
     executor,
-    ask: async (model) => {
-      const id = await submit(store, { model });
-      const lease = { workerId: `${host}-${model}`, isExclusive: false, requestIds: [id] };
-      expect(await dispatchRequests(store, model, [lease])).toMatchObject([{ status: 'leased' }]);
+    leaseRequest,
+    runRequest: async (model, count = 1) => {
+      const id = await leaseRequest(model);
+      await expect.poll(() => executor(model).submitted).toHaveLength(count);
       return id;
     },
     completeAll: async (model) => {

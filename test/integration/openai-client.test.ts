@@ -1,4 +1,4 @@
-/** OpenAI's SDK and the Vercel AI SDK, as they come, on an API where nothing is drawn: what is asked for waits. */
+/** The OpenAI SDK and the Vercel AI SDK against an API without a running worker: requests stay queued. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateImage } from 'ai';
 import OpenAI, { APIConnectionTimeoutError, APIUserAbortError, UnprocessableEntityError } from 'openai';
@@ -19,7 +19,7 @@ async function openWaiting() {
   return { url, store: test.store, client: new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none' }), cancel };
 }
 
-/** What a call throws, taken at once: it may throw while the test looks elsewhere. */
+/** Returns the error that a call throws. Attaches its handler at once, so a rejection is never unhandled. */
 function errorOf(call: Promise<unknown>): Promise<unknown> {
   return call.then(
     () => expect.unreachable('it went well'),
@@ -27,7 +27,7 @@ function errorOf(call: Promise<unknown>): Promise<unknown> {
   );
 }
 
-it('aborting an answer cancels its request', async () => {
+it('aborting an OpenAI SDK call cancels its request', async () => {
   const { store, client } = await openWaiting();
   const abort = new AbortController();
   const failing = errorOf(client.images.generate({ prompt }, { signal: abort.signal }));
@@ -37,7 +37,7 @@ it('aborting an answer cancels its request', async () => {
   await expect.poll(() => stateOf(store, id)).toBe('canceled');
 });
 
-it('an SDK whose patience is over, twice, leaves nothing to be drawn', async () => {
+it('cancels both requests of an OpenAI SDK call that times out, is retried and times out again', async () => {
   const { store, client } = await openWaiting();
   let calls = 0;
   const counted: typeof fetch = (...args) => {
@@ -50,7 +50,7 @@ it('an SDK whose patience is over, twice, leaves nothing to be drawn', async () 
   const failing = errorOf(client.withOptions(options).images.generate({ prompt }));
   await onlyId(store);
   vi.advanceTimersByTime(options.timeout);
-  // Before it asks again it waits.
+  // The SDK waits before it retries.
   await expect
     .poll(() => {
       if (calls < 2) vi.advanceTimersByTime(100);
@@ -64,7 +64,7 @@ it('an SDK whose patience is over, twice, leaves nothing to be drawn', async () 
   await expect.poll(() => Promise.all(ids.map((id) => stateOf(store, id)))).toEqual(['canceled', 'canceled']);
 });
 
-it('a request that ends without a picture is sent once', async () => {
+it('the OpenAI SDK does not retry a request that ends without an image', async () => {
   const { store, client, cancel } = await openWaiting();
   const failing = errorOf(client.images.generate({ prompt }));
   const id = await onlyId(store);
@@ -74,7 +74,7 @@ it('a request that ends without a picture is sent once', async () => {
   expect(await storedIds(store)).toEqual([id]);
 });
 
-it('a stream that ends without a picture throws, and is sent once', async () => {
+it('an OpenAI SDK stream that ends without an image throws and is not retried', async () => {
   const { store, client, cancel } = await openWaiting();
   const stream = await client.images.generate({ prompt, stream: true });
   const id = await onlyId(store);
@@ -84,7 +84,7 @@ it('a stream that ends without a picture throws, and is sent once', async () => 
   expect(await storedIds(store)).toEqual([id]);
 });
 
-it('the Vercel AI SDK sends once what ends without a picture', async () => {
+it('the Vercel AI SDK does not retry a request that ends without an image', async () => {
   const { url, store, cancel } = await openWaiting();
   const darkroom = createOpenAICompatible({ name: 'darkroom', baseURL: `${url}/v1` });
   const failing = errorOf(generateImage({ model: darkroom.imageModel(model), prompt }));

@@ -1,4 +1,4 @@
-/** OpenAI's SDK and others, as they come, on an API whose worker does what the test says. */
+/** The OpenAI SDK and other clients on an API whose worker is played by the test. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { ChatOpenAI } from '@langchain/openai';
 import { generateText, streamText } from 'ai';
@@ -7,12 +7,12 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { runNext } from '../../apps/api/src/testing/fake-worker.ts';
 import { stateOf } from '../../apps/api/src/testing/generate.ts';
 import { listen } from '../../apps/api/src/testing/listen.ts';
-import { end, openTextApi, write, writer } from '../../apps/api/src/testing/open-text-api.ts';
+import { end, openTextApi, writeTokens, writer } from '../../apps/api/src/testing/open-text-api.ts';
 import type { TestApi, TestApiOptions } from '../../apps/api/src/testing/test-api.ts';
 
 const model = writer.id;
 const messages = [{ role: 'user' as const, content: 'something cold' }];
-const ask = { model, messages };
+const request = { model, messages };
 
 async function open(options?: TestApiOptions) {
   const test = await openTextApi(options);
@@ -21,7 +21,7 @@ async function open(options?: TestApiOptions) {
   return { test, url, baseURL, client: new OpenAI({ baseURL, apiKey: 'none' }) };
 }
 
-/** Ids of what waits. */
+/** Returns the ids of queued requests. */
 function waiting({ store }: TestApi): Promise<string[]> {
   return store.redis.zrange(store.keysOf(model).waiting, 0, '-1');
 }
@@ -31,7 +31,7 @@ async function onlyId(test: TestApi): Promise<string> {
   return (await waiting(test))[0]!;
 }
 
-/** What a call throws, taken at once: it may throw while the test looks elsewhere. */
+/** Returns the error that a call throws. Attaches its handler at once, so a rejection is never unhandled. */
 function errorOf(call: PromiseLike<unknown>): Promise<unknown> {
   return Promise.resolve(call).then(
     () => expect.unreachable('it went well'),
@@ -39,29 +39,29 @@ function errorOf(call: PromiseLike<unknown>): Promise<unknown> {
   );
 }
 
-it.each([false, true])('aborting before the first piece cancels the request, streaming: %s', async (stream) => {
+it.each([false, true])('aborting before the first chunk cancels the request, streaming: %s', async (stream) => {
   const { test, client } = await open();
   const abort = new AbortController();
-  const failing = errorOf(client.chat.completions.create({ ...ask, stream }, { signal: abort.signal }));
+  const failing = errorOf(client.chat.completions.create({ ...request, stream }, { signal: abort.signal }));
   const id = await onlyId(test);
   abort.abort();
   expect(await failing).toBeInstanceOf(APIUserAbortError);
   await expect.poll(() => stateOf(test.store, id)).toBe('canceled');
 });
 
-it('leaving a stream in its middle cancels the request', async () => {
+it('leaving a stream in the middle cancels the request', async () => {
   const { test, client } = await open();
-  const streaming = client.chat.completions.create({ ...ask, stream: true });
+  const streaming = client.chat.completions.create({ ...request, stream: true });
   const id = await onlyId(test);
   const run = await runNext(test.store, model);
-  await write(run, ['an ']);
+  await writeTokens(run, ['an ']);
   for await (const chunk of await streaming) if (chunk.choices[0]!.delta.content === 'an ') break;
   await expect.poll(() => run.finish({ state: 'canceled' }).then(() => stateOf(test.store, id))).toBe('canceled');
 });
 
-it('a server that is full is asked again', async () => {
+it('the OpenAI SDK retries after a 503 of a full queue', async () => {
   const { test, client } = await open({ config: { queueMaxLength: 1 } });
-  const first = errorOf(client.chat.completions.create(ask));
+  const first = errorOf(client.chat.completions.create(request));
   const id = await onlyId(test);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
@@ -71,7 +71,7 @@ it('a server that is full is asked again', async () => {
     statuses.push(response.status);
     return response;
   };
-  const answering = client.withOptions({ maxRetries: 3, fetch: counted }).chat.completions.create(ask);
+  const answering = client.withOptions({ maxRetries: 3, fetch: counted }).chat.completions.create(request);
   await expect.poll(() => statuses).toEqual([503]);
   await test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
   expect(await first).toBeInstanceOf(UnprocessableEntityError);
@@ -88,19 +88,22 @@ it('a server that is full is asked again', async () => {
   expect(statuses).toEqual([503, 200]);
 });
 
-it.each([false, true])('a request that ends without a text is sent once, streaming: %s', async (stream) => {
-  const { test, client } = await open();
-  const failing = errorOf(client.chat.completions.create({ ...ask, stream }));
-  const id = await onlyId(test);
-  await test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
-  expect(await failing).toBeInstanceOf(UnprocessableEntityError);
-  expect(await failing).toMatchObject({ code: 'request_canceled', type: 'generation_error', requestID: id });
-  expect(await waiting(test)).toEqual([]);
-});
+it.each([false, true])(
+  'the OpenAI SDK does not retry a request that ends without text, streaming: %s',
+  async (stream) => {
+    const { test, client } = await open();
+    const failing = errorOf(client.chat.completions.create({ ...request, stream }));
+    const id = await onlyId(test);
+    await test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
+    expect(await failing).toBeInstanceOf(UnprocessableEntityError);
+    expect(await failing).toMatchObject({ code: 'request_canceled', type: 'generation_error', requestID: id });
+    expect(await waiting(test)).toEqual([]);
+  },
+);
 
-it('what the engine finds wrong with a request is a BadRequestError', async () => {
+it('an invalid_request error of the engine is a BadRequestError', async () => {
   const { test, client } = await open();
-  const failing = errorOf(client.chat.completions.create({ ...ask, stream: true }));
+  const failing = errorOf(client.chat.completions.create({ ...request, stream: true }));
   await onlyId(test);
   const error = { code: 'invalid_request', message: 'logit_bias leaves no token.' };
   await (await runNext(test.store, model)).finish({ state: 'failed', error });
@@ -108,12 +111,12 @@ it('what the engine finds wrong with a request is a BadRequestError', async () =
   expect(await failing).toMatchObject({ code: 'invalid_request', message: '400 logit_bias leaves no token.' });
 });
 
-it('a stream that breaks in its middle throws, and is sent once', async () => {
+it('an OpenAI SDK stream that fails in the middle throws and is not retried', async () => {
   const { test, client } = await open();
-  const streaming = client.chat.completions.create({ ...ask, stream: true });
+  const streaming = client.chat.completions.create({ ...request, stream: true });
   const id = await onlyId(test);
   const run = await runNext(test.store, model);
-  await write(run, ['an ']);
+  await writeTokens(run, ['an ']);
   const chunks = (await streaming)[Symbol.asyncIterator]();
   await chunks.next();
   await chunks.next();
@@ -123,7 +126,7 @@ it('a stream that breaks in its middle throws, and is sent once', async () => {
   expect(await waiting(test)).toEqual([]);
 });
 
-it('the Vercel AI SDK sends once what ends without a text, and throws what breaks in its middle', async () => {
+it('the Vercel AI SDK does not retry a request without text, and reports a stream that fails', async () => {
   const { test, baseURL } = await open();
   const darkroom = createOpenAICompatible({ name: 'darkroom', baseURL });
   const failing = errorOf(generateText({ model: darkroom(model), prompt: 'x' }));
@@ -144,15 +147,15 @@ it('the Vercel AI SDK sends once what ends without a text, and throws what break
   })();
   await onlyId(test);
   const run = await runNext(test.store, model);
-  await write(run, ['an ']);
+  await writeTokens(run, ['an ']);
   await run.finish({ state: 'failed', error: { code: 'worker_lost', message: 'The workers were lost.' } });
   expect(await reading).toBe('an ');
   expect(JSON.stringify(errors)).toContain('The workers were lost.');
 });
 
-it('LangChain sends once what ends without a text where it is told so, and cancels what it aborts', async () => {
+it('LangChain with maxRetries 0 sends a request without text once, and aborting cancels it', async () => {
   const { test, baseURL } = await open();
-  // It knows no header that speaks against another try, and tries again after a 422 too.
+  // LangChain ignores the header that forbids a retry and also retries after a 422.
   const chat = new ChatOpenAI({ model, apiKey: 'none', configuration: { baseURL }, maxRetries: 0 });
   const failing = errorOf(chat.invoke('x'));
   const id = await onlyId(test);

@@ -1,13 +1,13 @@
-/** What a worker answers to an operator, by way of Redis. */
-import { answerCall, askWorker, findWorkers, readAnswers, readStats, type WorkerCommand } from '@darkroom/store';
+/** Commands that an operator sends to a worker through Redis, and the worker's answers. */
+import { answerCall, sendCommand, findWorkers, readAnswers, readStats, type WorkerCommand } from '@darkroom/store';
 import { expect, it } from 'vitest';
-import { type Bench, lease, openBench, stateOf, submit } from './worker-bench.ts';
+import { type Bench, lease, openBench, stateOf, submit, startBench } from './worker-bench.ts';
 
-const name = { model: 'tiny', workerId: 'w1' };
+const name = { shard: 'tiny', workerId: 'w1' };
 
 async function call({ store }: Bench, command: WorkerCommand): Promise<object> {
   const id = `call-${command}`;
-  expect(await askWorker(store, name, command, { call: id })).toBe(true);
+  expect(await sendCommand(store, name, { type: command, call: id })).toBe(true);
   let answer: object | undefined;
   await expect
     .poll(async () => {
@@ -19,12 +19,11 @@ async function call({ store }: Bench, command: WorkerCommand): Promise<object> {
 }
 
 async function open(): Promise<Bench> {
-  const bench = openBench();
-  await bench.worker.start();
+  const bench = await startBench();
   return bench;
 }
 
-it('says how its engine is, also when it hangs, sleeps, or cannot be asked', async () => {
+it("check_health reports the engine's health, and a healthy answer without an engine while asleep", async () => {
   const bench = await open();
   const { executor } = bench;
   const health = { isHealthy: true, slots: 2, waitingRequests: 1, latencyMs: 3 };
@@ -37,7 +36,7 @@ it('says how its engine is, also when it hangs, sleeps, or cannot be asked', asy
   expect(await call(bench, 'check_health')).toEqual({ state: 'asleep', isHealthy: true });
 });
 
-it('answers while its engine hangs', async () => {
+it('answers memory while check_health hangs, and reports a hanging engine as unhealthy', async () => {
   const bench = await open();
   bench.executor.checkHealth = () => new Promise(() => {});
   const asking = call(bench, 'check_health');
@@ -45,7 +44,7 @@ it('answers while its engine hangs', async () => {
   expect(await asking).toEqual({ state: 'ready', isHealthy: false });
 });
 
-it('says at once what it begins, and what memory its engine takes', async () => {
+it('answers sleep and wake at once with the new state, and reports the memory of the engine process', async () => {
   const bench = await open();
   const { store, executor } = bench;
   Object.assign(executor, { enginePid: process.pid });
@@ -60,7 +59,7 @@ it('says at once what it begins, and what memory its engine takes', async () => 
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
 });
 
-it('is found by its id, or by what those of one start have in common', async () => {
+it('finds workers by their full id or by the id prefix that one start shares', async () => {
   const { store } = await open();
   const benches = ['gpu-0', 'gpu-1', 'gpus'].map((workerId) => openBench({ store, workerId }));
   await Promise.all(benches.map(({ worker }) => worker.start()));
@@ -71,7 +70,7 @@ it('is found by its id, or by what those of one start have in common', async () 
   expect(await idsOf('gp')).toEqual([]);
 });
 
-it('leaves an answer to nobody for a minute at most', async () => {
+it('an answer that no client reads expires', async () => {
   const { store } = await open();
   await answerCall(store, name, { call: 'nobody', answer: {} });
   expect(await store.redis.pttl(store.keysOf('tiny').answers('nobody'))).toBeGreaterThan(0);

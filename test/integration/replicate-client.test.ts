@@ -1,10 +1,10 @@
-/** Replicate's own client, as npm has it, on an API whose worker is the test. */
+/** The npm package `replicate` against an API whose worker is played by the test. */
 import Replicate, { type FileOutput } from 'replicate';
 import { readAttachments, readRequest } from '@darkroom/store';
 import { expect, it } from 'vitest';
 import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { listen } from '../../apps/api/src/testing/listen.ts';
-import { dataUrl, halfWhite, openPictureApi, plain } from '../../apps/api/src/testing/pictures.ts';
+import { dataUrl, halfWhite, openImageApi, plain } from '../../apps/api/src/testing/images.ts';
 import { openTestApi } from '../../apps/api/src/testing/test-api.ts';
 import { runSoon } from './run-soon.ts';
 
@@ -21,7 +21,7 @@ async function drained(items: AsyncIterable<unknown>): Promise<void> {
   for await (const item of items) expect(item).toBeDefined();
 }
 
-it('cancels what waits', async () => {
+it('replicate client: cancels a queued prediction, twice with the same result; an unknown id is a 404', async () => {
   const { replicate } = await openPlayed();
   const { id } = await replicate.predictions.create({ model: 'darkroom/tiny', input: { prompt } });
   expect(await replicate.predictions.cancel(id)).toMatchObject({ id, status: 'canceled', output: null });
@@ -30,7 +30,7 @@ it('cancels what waits', async () => {
   await expect(unknown).rejects.toMatchObject({ response: { status: 404 } });
 });
 
-it('polls on when the wait was too short, though it runs already', async () => {
+it('replicate client: keeps polling when `wait` times out while the request runs', async () => {
   const { test, store, replicate } = await openPlayed();
   const seen: string[] = [];
   const waitS = 3;
@@ -40,34 +40,37 @@ it('polls on when the wait was too short, though it runs already', async () => {
     ({ status }) => seen.push(status),
   );
   const running = await runSoon(store);
-  // It is time for the answer, which the client waits for no longer than it said.
+  // The API answers after `wait`; the client waits no longer than that.
   await expect
     .poll(() => {
       test.tick(waitS * 1000);
       return seen;
     })
     .toContain('processing');
-  await running.output(0, Buffer.from('a picture'));
+  await running.output(0, Buffer.from('an image'));
   await running.finish();
   const [file] = (await output) as FileOutput[];
-  expect(await (await file!.blob()).text()).toBe('a picture');
+  expect(await (await file!.blob()).text()).toBe('an image');
   expect(seen[0]).toBe('starting');
 });
 
-it.each(['run', 'stream'] as const)('tells of a failure: %s', async (how) => {
-  const { store, replicate } = await openPlayed();
-  const watch = {
-    run: () => replicate.run('darkroom/tiny', { input: { prompt } }),
-    stream: () => drained(replicate.stream('darkroom/tiny', { input: { prompt } })),
-  };
-  const failing = watch[how]().catch((error: unknown) => error);
-  const running = await runSoon(store);
-  await running.finish({ state: 'failed', error: { code: 'out_of_memory', message: 'It was too large.' } });
-  expect(String(await failing)).toContain('It was too large.');
-});
+it.each(['run', 'stream'] as const)(
+  'replicate client: a failed prediction rejects with its message: %s',
+  async (how) => {
+    const { store, replicate } = await openPlayed();
+    const watch = {
+      run: () => replicate.run('darkroom/tiny', { input: { prompt } }),
+      stream: () => drained(replicate.stream('darkroom/tiny', { input: { prompt } })),
+    };
+    const failing = watch[how]().catch((error: unknown) => error);
+    const running = await runSoon(store);
+    await running.finish({ state: 'failed', error: { code: 'out_of_memory', message: 'It was too large.' } });
+    expect(String(await failing)).toContain('It was too large.');
+  },
+);
 
-it('begins with a picture and a mask, and shows where they are', async () => {
-  const { store, replicate } = await openPlayed(openPictureApi);
+it("replicate client: accepts an init image with a mask, and links them in the prediction's input", async () => {
+  const { store, replicate } = await openPlayed(openImageApi);
   const input = {
     prompt,
     image: await dataUrl(plain(64, 96)),
@@ -82,5 +85,5 @@ it('begins with a picture and a mask, and shows where they are', async () => {
   expect(image).toMatch(new RegExp(`^http://.*/v1/predict/${id}/inputs/image$`));
   expect((await fetch(image)).headers.get('content-type')).toBe('image/png');
   const refused = replicate.predictions.create({ model: 'darkroom/tiny', input: { prompt, prompt_strength: 0.6 } });
-  await expect(refused).rejects.toThrow('prompt_strength is 0.6, expected none without an image');
+  await expect(refused).rejects.toThrow('prompt_strength is 0.6, expected an image too');
 });

@@ -2,7 +2,7 @@ import { createRequestId } from '@darkroom/core';
 import type { StoreConnection } from '@darkroom/store';
 import { seedRequest } from '@darkroom/testing';
 
-/** A request of an owner in a shard. */
+/** Stores a queued request of an owner in a shard. Resolves with its id. */
 export async function seedShare(
   store: StoreConnection,
   { owner, weight, shard }: { owner: string; weight: number; shard: string },

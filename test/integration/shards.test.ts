@@ -1,26 +1,18 @@
-/** A model in several shards: the real former, janitors and workers over a real Redis, with engines that are done at once. */
+/** A model in several shards: real batch-former, janitors and workers over a real Redis, with instant engines. */
 import type { RowRequest } from '@darkroom/core';
 import type { ExecutorEvent } from '@darkroom/executor';
-import {
-  createEventHub,
-  listModels,
-  publishModel,
-  readShardLoads,
-  readStats,
-  type StoreConnection,
-  sumStats,
-} from '@darkroom/store';
+import { listModels, publishModel, readShardLoads, readStats, type StoreConnection, sumStats } from '@darkroom/store';
 import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { createShardChooser } from '../../apps/api/src/submit/choose-shard.ts';
-import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
+import { createShardChooser } from '../../apps/api/src/context/choose-shard.ts';
 import { Janitor } from '../../apps/janitor/src/janitor.ts';
+import { openFormer } from './open-former.ts';
 import { seedShare } from './seed-share.ts';
 import { card, FakeExecutor, openBench } from './worker-bench.ts';
 
 const sweepIntervalMs = 20;
 
-/** Done with whatever it gets by its next turn, once it is let. */
+/** Completes each request in the next event-loop turn, as long as `begun` returns true. */
 class InstantExecutor extends FakeExecutor {
   readonly #begun: (owner: string) => boolean;
 
@@ -41,24 +33,13 @@ async function startJanitor(store: StoreConnection, modelShards: number): Promis
     log: silentLogger(),
     sweepIntervalMs,
     leakSweepIntervalMs: 600_000,
-    // A machine with other things to do buries nobody.
+    // Long enough that a busy machine reaps no worker.
     workerTtlMs: 600_000,
     modelShards,
   });
   onTestFinished(() => janitor.stop());
   await janitor.start();
   return janitor;
-}
-
-async function startFormer(store: StoreConnection): Promise<void> {
-  const wakeups = createEventHub(store);
-  const policy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
-  const former = new BatchFormer({ store, wakeups, policy, log: silentLogger() });
-  onTestFinished(async () => {
-    await former.stop();
-    wakeups.close();
-  });
-  await former.start();
 }
 
 async function startWorkers(store: StoreConnection, count: number, begun: (owner: string) => boolean): Promise<void> {
@@ -80,7 +61,7 @@ async function openSpread(count: number) {
   return { store, janitor, shards: await shardsOnce(store, count) };
 }
 
-/** Of which requests can be in any of so many. */
+/** Resolves with the model's shards once there are `count`. */
 function shardsOnce(store: StoreConnection, count: number): Promise<readonly string[]> {
   return vi.waitFor(async () => {
     const [model] = await listModels(store);
@@ -93,24 +74,27 @@ async function workersIn(store: StoreConnection, shards: readonly string[]): Pro
   return (await readShardLoads(store, shards)).map(({ workers }) => workers).toSorted((left, right) => left - right);
 }
 
-it('workers come into the first shard, and are dealt out', async () => {
+it('workers start in the first shard and are rebalanced over all shards', async () => {
   const { store, shards } = await openSpread(3);
   await startWorkers(store, 7, () => true);
   await vi.waitFor(async () => expect(await workersIn(store, shards)).toEqual([2, 2, 3]), { timeout: 10_000 });
 });
 
-/** Weight, and how many wait: so many that some of each are left in every shard when those that are counted have begun. */
+/**
+ * Weight and number of queued requests: enough that every shard still has some of each owner after `counted` have
+ * begun.
+ */
 const owners = { alice: [1, 400], bob: [3, 1200], carol: [2, 800] } as const;
 const counted = 600;
 
 it.each([
   [2, 4],
   [4, 4],
-  // One of them is odd, or comes by now and then.
+  // Odd numbers: one worker is shared by shards or moves between them.
   [2, 3],
   [2, 1],
   [4, 2],
-])('shares hold over %i shards with %i workers', async (count, workers) => {
+])('fair shares of owners hold over %i shards with %i workers', async (count, workers) => {
   const { store, shards } = await openSpread(count);
   const choose = createShardChooser(() => 0);
   const all = Object.entries(owners).flatMap(([owner, [weight, requests]]) =>
@@ -120,10 +104,10 @@ it.each([
   const begun: string[] = [];
   await startWorkers(store, workers, (owner) => {
     begun.push(owner);
-    // What comes after is not counted, and holds its worker.
+    // Later requests are not counted and keep their worker busy.
     return begun.length < counted;
   });
-  await startFormer(store);
+  await openFormer(store, { slowTickMs: 1000 }).former.start();
   await vi.waitFor(() => expect(begun.length).toBeGreaterThanOrEqual(counted), { timeout: 60_000, interval: 100 });
   const first = begun.slice(0, counted);
   for (const [owner, [weight]] of Object.entries(owners)) {
@@ -132,14 +116,14 @@ it.each([
   }
 });
 
-it('fewer shards: those that are left run empty, and their workers come back; more: they are there again', async () => {
+it('removing shards drains them and their workers move back; adding shards uses them again', async () => {
   const { store, janitor, shards } = await openSpread(3);
   await startWorkers(store, 2, () => true);
   await janitor.stop();
   const less = await startJanitor(store, 1);
   await shardsOnce(store, 1);
   await Promise.all(shards.map((shard) => seedShare(store, { owner: '', weight: 1, shard })));
-  await startFormer(store);
+  await openFormer(store, { slowTickMs: 1000 }).former.start();
   await vi.waitFor(
     async () => {
       const stats = sumStats(await Promise.all(shards.map((shard) => readStats(store, shard))));

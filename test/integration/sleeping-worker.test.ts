@@ -1,7 +1,7 @@
-/** A worker that frees its model's memory while there is nothing to do, against a real queue and an engine that does what the test says. */
+/** A worker that unloads its model while idle, against a real queue and an engine that the test controls. */
 import type { ModelCard } from '@darkroom/core';
 import {
-  askWorker,
+  sendCommand,
   cancelRequest,
   dispatchRequests,
   readDispatchable,
@@ -9,30 +9,34 @@ import {
   readLoadFailures,
   readStats,
   readWorkers,
-  type StoreConnection,
   sweepWorkers,
 } from '@darkroom/store';
 import { expect, it, vi } from 'vitest';
-import { type Bench, card, free, lease, openBench, stateOf, submit, types } from './worker-bench.ts';
+import {
+  type Bench,
+  card,
+  free,
+  lease,
+  stateOf,
+  submit,
+  types,
+  startBench,
+  openBusy,
+  workerStates,
+} from './worker-bench.ts';
 
-const name = { model: 'tiny', workerId: 'w1' };
+const name = { shard: 'tiny', workerId: 'w1' };
 
-async function workersOf(store: StoreConnection) {
-  const { workers } = await readStats(store, 'tiny');
-  return Object.entries(workers).flatMap(([state, count]) => (count > 0 ? [state] : []));
-}
-
-/** One that has gone to sleep. */
+/** Starts a worker and puts it to sleep. */
 async function openAsleep(): Promise<Bench> {
-  const bench = openBench({ retryMs: { firstMs: 5, mostMs: 5 } });
-  await bench.worker.start();
-  expect(await askWorker(bench.store, name, 'sleep')).toBe(true);
+  const bench = await startBench({ retryMs: { firstMs: 5, maxMs: 5 } });
+  expect(await sendCommand(bench.store, name, { type: 'sleep' })).toBe(true);
   await expect.poll(() => bench.executor.isRunning).toBe(false);
-  await expect.poll(() => workersOf(bench.store)).toEqual(['asleep']);
+  await expect.poll(() => workerStates(bench.store)).toEqual(['asleep']);
   return bench;
 }
 
-/** The next load ends when the test says how. */
+/** Holds the next load until the test settles it. */
 function holdLoad({ executor }: Bench) {
   let resolve!: (of: ModelCard) => void;
   let reject!: (error: Error) => void;
@@ -44,29 +48,25 @@ function holdLoad({ executor }: Bench) {
   return { finish: () => resolve(card), fail: () => reject(new Error('no memory')) };
 }
 
-it('sleeps once it has had nothing to do for long enough, and not while it has work', async () => {
-  const { store, worker, executor } = openBench({ sleepAfterMs: 1 });
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
-  await worker.beatOnce();
-  await worker.beatOnce();
+it('sleeps after it was idle for long enough, and not while it has work', async () => {
+  const { store, worker, executor, id } = await openBusy({ sleepAfterMs: 1 });
+  await worker.heartbeatOnce();
+  await worker.heartbeatOnce();
   expect(executor.isRunning).toBe(true);
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   await expect
     .poll(async () => {
-      await worker.beatOnce();
+      await worker.heartbeatOnce();
       return executor.isRunning;
     })
     .toBe(false);
-  await expect.poll(() => workersOf(store)).toEqual(['asleep']);
+  await expect.poll(() => workerStates(store)).toEqual(['asleep']);
   expect(await readWorkers(store, 'tiny', 1)).toMatchObject([{ state: 'asleep', isLoaded: false, freeSlots: 4 }]);
   expect(worker.isReady).toBe(true);
 });
 
-it('is waked by a lease, which says so, and all that come meanwhile share the load', async () => {
+it('a lease wakes it and the request reports "loading"; leases during the load share it', async () => {
   const bench = await openAsleep();
   const { store, executor, worker } = bench;
   const load = holdLoad(bench);
@@ -74,7 +74,7 @@ it('is waked by a lease, which says so, and all that come meanwhile share the lo
   await lease(store, ids[0]!);
   await expect.poll(() => types(store, ids[0]!)).toEqual(['queued', 'started', 'loading']);
   await lease(store, ids[1]!);
-  expect(await workersOf(store)).toEqual(['asleep']);
+  expect(await workerStates(store)).toEqual(['asleep']);
   expect(executor.submitted).toEqual([]);
   load.finish();
   await expect.poll(() => executor.submitted).toHaveLength(2);
@@ -87,15 +87,15 @@ it('is waked by a lease, which says so, and all that come meanwhile share the lo
   expect(worker.requestIds).toEqual([]);
 });
 
-it('is waked by an operator, too', async () => {
+it('an operator can wake it', async () => {
   const { store, executor } = await openAsleep();
-  expect(await askWorker(store, name, 'wake')).toBe(true);
+  expect(await sendCommand(store, name, { type: 'wake' })).toBe(true);
   await expect.poll(() => executor.isRunning).toBe(true);
-  await expect.poll(() => workersOf(store)).toEqual(['idle']);
-  expect(await askWorker(store, { ...name, workerId: 'w2' }, 'wake')).toBe(false);
+  await expect.poll(() => workerStates(store)).toEqual(['idle']);
+  expect(await sendCommand(store, { ...name, workerId: 'w2' }, { type: 'wake' })).toBe(false);
 });
 
-it('hears while it loads that a request was canceled, and that ends at once', async () => {
+it('cancels a request at once while the model loads', async () => {
   const bench = await openAsleep();
   const { store, executor } = bench;
   const load = holdLoad(bench);
@@ -110,7 +110,7 @@ it('hears while it loads that a request was canceled, and that ends at once', as
   await expect.poll(() => stateOf(store, ids[1]!)).toBe('succeeded');
 });
 
-it('gives back what it could not load for, which is no attempt, says why, and gets no more until it is loaded', async () => {
+it('a failed load requeues its request without an attempt, reports why and takes no leases', async () => {
   const bench = await openAsleep();
   const { store, executor } = bench;
   const load = holdLoad(bench);
@@ -121,9 +121,9 @@ it('gives back what it could not load for, which is no attempt, says why, and ge
   await expect.poll(() => types(store, id)).toEqual(['queued', 'started', 'loading', 'queued']);
   expect(await readLoadFailures(store)).toMatchObject([{ model: 'tiny' }]);
   expect(await readEvents(store, id, { after: 3 })).toMatchObject([{ type: 'queued', attempt: 1 }]);
-  expect(await workersOf(store)).toEqual(['loading']);
+  expect(await workerStates(store)).toEqual(['loading']);
   executor.starting = () => Promise.resolve(card);
-  await expect.poll(() => workersOf(store)).toEqual(['idle']);
+  await expect.poll(() => workerStates(store)).toEqual(['idle']);
   expect(await readLoadFailures(store)).toEqual([]);
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
@@ -131,27 +131,26 @@ it('gives back what it could not load for, which is no attempt, says why, and ge
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
 });
 
-it('does not sleep with what was leased as it was about to', async () => {
-  const { store, worker, executor } = openBench({ sleepAfterMs: 1 });
-  await worker.start();
+it('does not sleep with a request that was leased at the same time', async () => {
+  const { store, executor } = await startBench({ sleepAfterMs: 1 });
   const id = await submit(store);
-  // Both at once, in either order.
-  await Promise.all([askWorker(store, name, 'sleep'), lease(store, id)]);
+  // The two are concurrent: either may come first.
+  await Promise.all([sendCommand(store, name, { type: 'sleep' }), lease(store, id)]);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   expect(executor.isRunning).toBe(true);
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
 });
 
-it('is still asleep when it was taken for dead and registers again', async () => {
+it('stays asleep after it was reaped and registered again', async () => {
   const { store, worker } = await openAsleep();
   for (let sweep = 0; sweep < 4; sweep++) await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
-  expect(await workersOf(store)).toEqual([]);
-  await worker.beatOnce();
-  expect(await workersOf(store)).toEqual(['asleep']);
+  expect(await workerStates(store)).toEqual([]);
+  await worker.heartbeatOnce();
+  expect(await workerStates(store)).toEqual(['asleep']);
 });
 
-it('stops in mid-load: what it was leased goes back, and that is no attempt', async () => {
+it('stopping during a load requeues its requests without counting an attempt', async () => {
   const bench = await openAsleep();
   const { store, worker, executor } = bench;
   const load = holdLoad(bench);
@@ -166,13 +165,14 @@ it('stops in mid-load: what it was leased goes back, and that is no attempt', as
   expect(await types(store, id)).toEqual(['queued', 'started', 'loading', 'queued']);
   expect((await readStats(store, 'tiny')).workers).toMatchObject({ asleep: 0, busy: 0, idle: 0 });
   expect(await readEvents(store, id, { after: 3 })).toMatchObject([{ type: 'queued', attempt: 1 }]);
+  expect(await readLoadFailures(store)).toEqual([]);
 });
 
-it('is gone once it has stopped, though it was about to say that it is awake', async () => {
+it('stays unregistered when it stops while it reports that it is awake', async () => {
   const { store, worker, options } = await openAsleep();
   let goOn!: () => void;
   const clearing = vi.spyOn(options.loads, 'clear').mockReturnValue(new Promise((resolve) => (goOn = resolve)));
-  await askWorker(store, name, 'wake');
+  await sendCommand(store, name, { type: 'wake' });
   await expect.poll(() => clearing.mock.calls).toHaveLength(1);
   await worker.stop();
   goOn();
@@ -180,7 +180,7 @@ it('is gone once it has stopped, though it was about to say that it is awake', a
   expect(await readWorkers(store, 'tiny', 1)).toEqual([]);
 });
 
-it('gets what must run alone', async () => {
+it('takes a lease of a request that must run alone', async () => {
   const { store, executor } = await openAsleep();
   const id = await submit(store);
   expect((await readDispatchable(store, 'tiny', { maxWorkers: 4, maxRequests: 4 })).workers).toMatchObject([

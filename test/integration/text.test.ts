@@ -1,21 +1,21 @@
-/** Text all the way: from the door over former, worker and engine to whoever reads it, for each way to make it. */
+/** Text end to end: from the API through batch-former, worker and engine to a client, for each way to generate it. */
 import { type ModelCard, type RowRequest, textAfter } from '@darkroom/core';
 import { createOpenai, type Executor, type ExecutorListener, UpstreamExecutor } from '@darkroom/executor';
-import { createKinds, picture } from '@darkroom/kinds';
-import { createEventHub, publishModel, readEvents, readOutput, type StoreConnection } from '@darkroom/store';
-import { echo, echoCard, silentLogger } from '@darkroom/testing';
+import { createKinds, imageKind } from '@darkroom/kinds';
+import { publishModel, readEvents, readOutput, type StoreConnection } from '@darkroom/store';
+import { echo, echoCard } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
-import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
 import { InProcessExecutor } from '../../libs/executor/src/testing/in-process-executor.ts';
 import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
 import { WriterPipeline } from '../../libs/executor/src/testing/writer-pipeline.ts';
+import { openFormer } from './open-former.ts';
 import { optionsOf } from './worker-bench.ts';
 
 const model = echoCard.id;
 
-/** The door's requests ask for a prompt only; these write more of it. */
+/** Writes up to `max` letters: the API's test kind validates a prompt only. */
 class LongWriter extends WriterPipeline {
   readonly #max: number;
 
@@ -29,7 +29,7 @@ class LongWriter extends WriterPipeline {
   }
 }
 
-/** The server has texts; the door of these tests has echoes. */
+/** Sends chat input upstream: the API's test kind has only echoes. */
 class LongForwarder extends UpstreamExecutor {
   words: number | undefined = 300;
 
@@ -39,7 +39,7 @@ class LongForwarder extends UpstreamExecutor {
   }
 
   override submit(requests: readonly RowRequest[]): void {
-    const input = { asked: { prompt: 'wish', max_tokens: this.words }, n: 1, seed: 1, maxTokens: 1000 };
+    const input = { params: { prompt: 'wish', max_tokens: this.words }, n: 1, seed: 1, maxTokens: 1000 };
     super.submit(requests.map((request) => ({ ...request, input })));
   }
 }
@@ -58,17 +58,10 @@ async function forward(): Promise<(onEvents: ExecutorListener) => LongForwarder>
 }
 
 async function open(): Promise<TestApi> {
-  const test = await openTestApi({ kinds: createKinds([picture, echo]) });
+  const test = await openTestApi({ kinds: createKinds([imageKind, echo]) });
   const { store } = test;
   await publishModel(store, echoCard);
-  const wakeups = createEventHub(store);
-  const policy = { maxSize: 100, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
-  const former = new BatchFormer({ store, wakeups, policy, log: silentLogger() });
-  await former.start();
-  onTestFinished(async () => {
-    await former.stop();
-    wakeups.close();
-  });
+  await openFormer(store, { maxSize: 100, slowTickMs: 1000 }).former.start();
   return test;
 }
 
@@ -97,17 +90,17 @@ async function poll({ api }: TestApi, id: string) {
   return (await response.json()) as { status: string; text: string; characters: number };
 }
 
-/** What somebody makes of the log who reads it from its beginning. */
+/** Applies all events of the log from its beginning, as a client does. */
 async function readLog(store: StoreConnection, id: string) {
   const events = await readEvents(store, id, { after: 0, limit: 10_000 });
-  const pieces = events.flatMap((event) =>
+  const textEvents = events.flatMap((event) =>
     event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset' ? [event] : [],
   );
-  return { pieces, text: pieces.reduce(textAfter, '') };
+  return { textEvents, text: textEvents.reduce(textAfter, '') };
 }
 
 it.each(['a pipeline', 'an upstream server'])(
-  'of %s: what is polled and what is streamed is the output',
+  'text of %s: the polled text and the streamed text equal the output',
   async (how) => {
     const test = await open();
     await startWorker(test, 'w1', how === 'a pipeline' ? write(300) : await forward());
@@ -116,14 +109,14 @@ it.each(['a pipeline', 'an upstream server'])(
     const output = (await readOutput(test.store, id, 0))!.data.toString();
     expect(output.length).toBeGreaterThan(64);
     expect((await poll(test, id)).text).toBe(output);
-    const { pieces, text } = await readLog(test.store, id);
+    const { textEvents, text } = await readLog(test.store, id);
     expect(text).toBe(output);
-    expect(pieces[0]).toMatchObject({ type: 'snapshot', offset: 0 });
-    expect(pieces.length).toBeLessThan(70);
+    expect(textEvents[0]).toMatchObject({ type: 'snapshot', offset: 0 });
+    expect(textEvents.length).toBeLessThan(70);
   },
 );
 
-it('goes on under another worker where it stood, and stays short and whole', async () => {
+it('text continues on another worker where it stopped, with few events in the log', async () => {
   const test = await open();
   const first = await startWorker(test, 'w1', write(Infinity));
   const id = await test.submit({ model, prompt: 'wish' });
@@ -139,13 +132,13 @@ it('goes on under another worker where it stood, and stays short and whole', asy
   const [row] = await alone.createRows({ id, input: { prompt: 'wish' } });
   while (row!.text.length < text.length) await alone.step([row!]);
   expect(text).toBe(row!.text);
-  const { pieces } = await readLog(test.store, id);
-  expect(pieces[0]).toMatchObject({ type: 'snapshot', offset: 0 });
-  expect('text' in pieces[0]! && pieces[0].text.length).toBeGreaterThan(given);
-  expect(pieces.length).toBeLessThan(70);
+  const { textEvents } = await readLog(test.store, id);
+  expect(textEvents[0]).toMatchObject({ type: 'snapshot', offset: 0 });
+  expect('text' in textEvents[0]! && textEvents[0].text.length).toBeGreaterThan(given);
+  expect(textEvents.length).toBeLessThan(70);
 });
 
-it('of an upstream server whose connection was lost is written again, and nobody reads a word twice', async () => {
+it('text of an upstream server is generated again after a lost connection, and no word comes twice', async () => {
   const test = await open();
   const create = await forward();
   let executor: LongForwarder | undefined;

@@ -1,4 +1,4 @@
-/** What a worker does with what only an executor in front of another server says. */
+/** A worker whose executor forwards to another server: events that only such an executor emits. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLlamaCpp, createOpenai, type ExecutorListener, UpstreamExecutor } from '@darkroom/executor';
 import { readLoadFailures, readRequest, readStats } from '@darkroom/store';
@@ -7,26 +7,27 @@ import { expect, it, onTestFinished } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
 import { ToyLlamaCpp } from '../../libs/executor/src/testing/toy-llama-cpp.ts';
 import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
-import { FakeExecutor, free, lease, openBench, stateOf, submit } from './worker-bench.ts';
+import { FakeExecutor, free, lease, openBench, stateOf, submit, startBench } from './worker-bench.ts';
 
-class FoundRoom extends FakeExecutor {
+class ReportedSlotsExecutor extends FakeExecutor {
   maxSlots = 2;
 }
 
-it('has the room that the server says', async () => {
-  let executor: FoundRoom | undefined;
-  const { store, worker } = openBench({ createExecutor: (listener) => (executor = new FoundRoom(listener)) });
+it('takes its capacity from the upstream server, again after a restart of the executor', async () => {
+  let executor: ReportedSlotsExecutor | undefined;
+  const { store, worker } = openBench({
+    createExecutor: (listener) => (executor = new ReportedSlotsExecutor(listener)),
+  });
   await worker.start();
   expect(await free(store)).toEqual([1, 2]);
-  // Another server may have come in its place.
+  // Another server may have replaced the first.
   executor!.maxSlots = 3;
   executor!.lose();
   await expect.poll(() => free(store)).toEqual([1, 3]);
 });
 
-it('gives back one request that was lost, with its attempt counted, and goes on with the others', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
+it('requeues a lost request with its attempt counted, and keeps running the others', async () => {
+  const { store, worker, executor } = await startBench();
   const [lost, other] = [await submit(store), await submit(store)];
   await lease(store, lost);
   await lease(store, other);
@@ -41,9 +42,9 @@ it('gives back one request that was lost, with its attempt counted, and goes on 
   expect(worker.isReady).toBe(true);
 });
 
-it('gives back what a refused key ends, with no attempt counted, and says why it makes nothing', async () => {
+it('requeues requests that the upstream refuses with 401, without an attempt, and reports the key', async () => {
   const toy = new ToyOpenai();
-  // As llama.cpp's server, which lists its models for everybody.
+  // As llama.cpp's server does, which lists its models without a key.
   toy.fault = (_request, response, body) => body !== undefined && Boolean(response.writeHead(401).end());
   const url = await toy.start();
   onTestFinished(() => toy.stop().then(() => {}));
@@ -60,10 +61,10 @@ it('gives back what a refused key ends, with no attempt counted, and says why it
         model,
         maxSlots: 2,
         onEvents,
-        onWaiting: (reason) => loads.waitsFor(reason),
+        onWaiting: (reason) => loads.reportWaiting(reason),
       }),
-    // After the first loss it tries at once.
-    retryMs: { firstMs: 3_600_000, mostMs: 3_600_000 },
+    // Retry at once after the first loss, then after an hour.
+    retryMs: { firstMs: 3_600_000, maxMs: 3_600_000 },
   });
   await worker.start();
   const id = await submit(store);
@@ -77,7 +78,7 @@ it('gives back what a refused key ends, with no attempt counted, and says why it
   await expect.poll(() => readLoadFailures(store)).toMatchObject([{ model: 'tiny', reason }]);
 });
 
-it('bears an upstream that only says that it is at it, for longer than an engine may be silent', async () => {
+it('does not kill an executor whose upstream sends only SSE comments beyond the engine timeout', async () => {
   const engineTimeoutMs = 20;
   const heartbeatMs = 10;
   const toy = new ToyOpenai();
@@ -86,7 +87,7 @@ it('bears an upstream that only says that it is at it, for longer than an engine
     if (body === undefined) return false;
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     for (; performance.now() < untilMs && !response.destroyed; await delay(5)) response.write(': at it\n\n');
-    const b64_json = Buffer.from('\x89PNG', 'latin1').toString('base64');
+    const b64_json = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64');
     response.end(`data: ${JSON.stringify({ type: 'image_generation.completed', b64_json, usage: {} })}\n\n`);
     return true;
   };
@@ -94,22 +95,21 @@ it('bears an upstream that only says that it is at it, for longer than an engine
   onTestFinished(() => toy.stop().then(() => {}));
   const options = { url, createProtocol: createOpenai, model: 'gpt-image-toy', maxSlots: 2 };
   const createExecutor = (onEvents: ExecutorListener) => new UpstreamExecutor({ ...options, onEvents });
-  const { store, worker } = openBench({ createExecutor, engineTimeoutMs, heartbeatMs });
-  await worker.start();
+  const { store } = await startBench({ createExecutor, engineTimeoutMs, heartbeatMs });
   const id = await submit(store);
   await lease(store, id);
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 1 } });
 });
 
-it('is loading, and says why, as long as llama.cpp loads its model', async () => {
+it('reports "loading" with the reason while llama.cpp loads its model', async () => {
   const toy = new ToyLlamaCpp();
   toy.isLoading = true;
   const url = await toy.start();
   onTestFinished(() => toy.stop().then(() => {}));
   const store = openTestStore();
   const loads = new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() });
-  const onWaiting = (reason: string): void => loads.waitsFor(reason);
+  const onWaiting = (reason: string): void => loads.reportWaiting(reason);
   const options = { url, createProtocol: createLlamaCpp, model: 'tiny', retryMs: 1, onWaiting };
   const createExecutor = (onEvents: ExecutorListener) => new UpstreamExecutor({ ...options, onEvents });
   const { worker } = openBench({ store, loads, createExecutor });

@@ -1,4 +1,4 @@
-/** What came with a request, on its way to an engine. */
+/** Attachments of a request (init image, mask) on their way to an engine. */
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,10 +7,10 @@ import { createCostMeter } from '@darkroom/testing';
 import { admitRequest, cancelRequest, newRequestId, type StoreConnection, sweepWorkers } from '@darkroom/store';
 import { openTestStore, testEnvelope } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { lease, openBench, stateOf, types } from './worker-bench.ts';
+import { lease, stateOf, types, startBench } from './worker-bench.ts';
 
 const attachments = new Map([
-  ['image', Buffer.from('a picture')],
+  ['image', Buffer.from('an image')],
   ['mask', Buffer.from('a mask')],
 ]);
 
@@ -21,26 +21,23 @@ async function submit(store: StoreConnection, brought?: typeof attachments): Pro
   return id;
 }
 
-it('goes with it, also to the worker that takes it over', async () => {
+it('passes attachments to the engine, also on the next worker after a requeue', async () => {
   const store = openTestStore();
-  const first = openBench({ store });
-  await first.worker.start();
+  const first = await startBench({ store });
   const id = await submit(store, attachments);
   await lease(store, id);
   await expect.poll(() => first.executor.submitted).toHaveLength(1);
   expect(first.executor.submitted[0]!.attachments).toEqual(attachments);
   for (let sweeps = 0; sweeps < 4; sweeps++) await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
   expect(await stateOf(store, id)).toBe('queued');
-  const second = openBench({ store, workerId: 'w2' });
-  await second.worker.start();
+  const second = await startBench({ store, workerId: 'w2' });
   await lease(store, id, () => {}, 'w2');
   await expect.poll(() => second.executor.submitted).toHaveLength(1);
   expect(second.executor.submitted[0]!.attachments).toEqual(attachments);
 });
 
-it('costs a request that came with nothing nothing', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
+it('a request without attachments costs no extra read', async () => {
+  const { store, executor } = await startBench();
   const id = await submit(store);
   const costOf = await createCostMeter(store);
   const { sent, inScripts } = await costOf(async () => {
@@ -51,7 +48,7 @@ it('costs a request that came with nothing nothing', async () => {
   expect('attachments' in executor.submitted[0]!).toBe(false);
 });
 
-/** A worker that has been leased a request whose pictures it cannot read. */
+/** Starts a worker that holds a request whose attachments it cannot read. */
 async function openAway() {
   const folder = await mkdtemp(join(tmpdir(), 'darkroom-away-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -59,10 +56,9 @@ async function openAway() {
   const store = openTestStore({ bytes: { kind: 'directory', path } });
   const lines: string[] = [];
   const log = createLogger({ app: 'worker', level: 'warn', stream: { write: (line) => void lines.push(line) } });
-  const bench = openBench({ store, log });
-  await bench.worker.start();
+  const bench = await startBench({ store, log });
   const id = await submit(store, attachments);
-  // Not a directory any more, so that nothing in it can be asked for.
+  // Replace the directory by a file, so that every read in it fails.
   await rename(path, `${path}.kept`);
   await writeFile(path, '');
   await lease(store, id);
@@ -74,8 +70,8 @@ async function openAway() {
   return { ...bench, id, comeBack };
 }
 
-describe('while the store of pictures is away', () => {
-  it('waits, lets others go before it, and begins when that is back: no attempt is lost', async () => {
+describe('while the blob store is unavailable', () => {
+  it('a request waits for its attachments without losing an attempt, and does not block other requests', async () => {
     const { store, executor, id, comeBack } = await openAway();
     const other = await submit(store);
     await lease(store, other);
@@ -87,7 +83,7 @@ describe('while the store of pictures is away', () => {
     expect(await types(store, id)).toEqual(['queued', 'started']);
   });
 
-  it('is given back by a worker that stops, which is no attempt', async () => {
+  it('a worker that stops requeues a request that waits for its attachments, without counting an attempt', async () => {
     const { store, worker, executor, id } = await openAway();
     await worker.stop();
     expect(await stateOf(store, id)).toBe('queued');
@@ -95,7 +91,7 @@ describe('while the store of pictures is away', () => {
     expect(executor.submitted).toEqual([]);
   });
 
-  it('is let go of when it is canceled', async () => {
+  it('drops a request that waits for its attachments when it is canceled', async () => {
     const { store, worker, executor, id } = await openAway();
     await cancelRequest(store, id);
     await expect.poll(() => stateOf(store, id)).toBe('canceled');

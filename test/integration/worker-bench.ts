@@ -1,4 +1,4 @@
-/** A worker against a real queue, with an engine that does what the test says. */
+/** A worker against a real queue, with an engine that the test controls. */
 import type { ModelCard, RequestEnvelope, RowRequest } from '@darkroom/core';
 import type { Executor, ExecutorEvent } from '@darkroom/executor';
 import { Metrics } from '@darkroom/service';
@@ -45,7 +45,7 @@ export class FakeExecutor implements Executor {
   cancel(requestId: string): void {
     this.canceled.push(requestId);
   }
-  /** By the heartbeats that found it hanging. */
+  /** Called by the heartbeat that finds the engine hanging. */
   kill(): void {
     this.lose(...this.submitted.map(({ id }) => id));
   }
@@ -72,13 +72,13 @@ export interface Bench {
   store: StoreConnection;
   worker: Worker;
   executor: FakeExecutor;
-  /** What the worker was made from, and looks at again before each load. */
+  /** The worker's options, which it reads again before each load. */
   options: WorkerOptions;
 }
 
 type CreateExecutor = (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
 
-/** One that encodes previews in no time. */
+/** Returns an encoder that encodes previews at once. */
 export function encoderOf(
   encodeOutput: OutputEncoder['encodeOutput'] = () => Promise.resolve({ data: pixels.data, contentType: 'x/y' }),
 ): OutputEncoder {
@@ -91,7 +91,6 @@ export function optionsOf(store: StoreConnection, createExecutor: CreateExecutor
     card,
     workerId: 'w1',
     capacity: 4,
-    chunkBytes: 400_000,
     heartbeatMs: 600_000,
     engineTimeoutMs: 60_000,
     info: {},
@@ -99,11 +98,12 @@ export function optionsOf(store: StoreConnection, createExecutor: CreateExecutor
     metrics: new Metrics({ app: 'worker', log: silentLogger() }),
     loads: new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() }),
     encoder: encoderOf(),
+    restart: () => {},
     createExecutor,
   };
 }
 
-/** A worker over a store of its own, with an engine that the test plays; `options` in place of its own. */
+/** Opens a worker with a store of its own and a fake engine. `options` override the defaults. */
 export function openBench({ store = openTestStore(), ...options }: Partial<WorkerOptions> = {}): Bench {
   let executor: FakeExecutor | undefined;
   const defaults = optionsOf(store, (listener) => (executor = new FakeExecutor(listener)));
@@ -111,6 +111,22 @@ export function openBench({ store = openTestStore(), ...options }: Partial<Worke
   const worker = new Worker(all);
   onTestFinished(() => worker.stop());
   return { store, worker, executor: executor!, options: all };
+}
+
+/** Opens a worker and starts it. */
+export async function startBench(options?: Partial<WorkerOptions>): Promise<Bench> {
+  const bench = openBench(options);
+  await bench.worker.start();
+  return bench;
+}
+
+/** Starts a worker with one request in its engine. */
+export async function openBusy(options?: Partial<WorkerOptions>): Promise<Bench & { id: string }> {
+  const bench = await startBench(options);
+  const id = await submit(bench.store);
+  await lease(bench.store, id);
+  await expect.poll(() => bench.executor.submitted).toHaveLength(1);
+  return { ...bench, id };
 }
 
 export async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {
@@ -132,6 +148,12 @@ export async function lease(
 
 export function free(store: StoreConnection): Promise<unknown> {
   return readStats(store, 'tiny').then(({ workers, freeSlots }) => [workers.idle, freeSlots]);
+}
+
+/** Returns the states that the model's workers have. */
+export async function workerStates(store: StoreConnection, model = 'tiny'): Promise<string[]> {
+  const { workers } = await readStats(store, model);
+  return Object.entries(workers).flatMap(([state, count]) => (count > 0 ? [state] : []));
 }
 
 export async function types(store: StoreConnection, id: string): Promise<string[]> {

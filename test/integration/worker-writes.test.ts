@@ -1,6 +1,6 @@
-/** What a worker writes to Redis: in how few calls, for how long it tries, and how text comes out of it. */
+/** A worker's writes to Redis: number of calls, retries, and how text deltas are merged and rewritten. */
 import { setImmediate } from 'node:timers/promises';
-import type { RequestEvent } from '@darkroom/core';
+import type { StoredEvent } from '@darkroom/core';
 import type { ExecutorEvent } from '@darkroom/executor';
 import {
   connectStore,
@@ -19,16 +19,15 @@ import {
   type FakeExecutor,
   free,
   lease,
-  openBench,
   pixels,
   stateOf,
   submit,
+  startBench,
 } from './worker-bench.ts';
 
-/** A worker that has begun so many requests. */
+/** Starts a worker that runs `count` requests. */
 async function openRunning(count: number, options: Partial<WorkerOptions> = {}) {
-  const { store, worker, executor } = openBench({ capacity: 8, ...options });
-  await worker.start();
+  const { store, worker, executor } = await startBench({ capacity: 8, ...options });
   const ids: string[] = [];
   while (ids.length < count) ids.push(await submit(store));
   await dispatchRequests(store, 'tiny', [{ workerId: 'w1', isExclusive: false, requestIds: ids }]);
@@ -41,8 +40,8 @@ async function openRunning(count: number, options: Partial<WorkerOptions> = {}) 
     executor,
     ids,
     tokens: executor.submitted.map(({ id }) => id),
-    /** Writes in each call so far. */
-    sizes: () => calls.mock.calls.map((values) => (values.length - 5) / 8),
+    /** The number of writes in each call so far. */
+    sizes: () => calls.mock.calls.map((values) => (values.length - 4) / 8),
   };
 }
 
@@ -50,7 +49,7 @@ function progress(requestId: string, more: object = {}): ExecutorEvent {
   return { type: 'progress', requestId, index: 0, done: 1, total: 4, ...more };
 }
 
-/** Says a text letter by letter, as a pipeline does, from an offset on. */
+/** Emits a text letter by letter from an offset, as a pipeline does. */
 function stepsOf(requestId: string, text: string, from = 0): ExecutorEvent[][] {
   return Array.from(text, (letter, step) => [
     { type: 'progress', requestId, index: 0, done: from + step + 1 },
@@ -58,11 +57,11 @@ function stepsOf(requestId: string, text: string, from = 0): ExecutorEvent[][] {
   ]);
 }
 
-async function eventsOf(store: StoreConnection, id: string): Promise<RequestEvent[]> {
+async function eventsOf(store: StoreConnection, id: string): Promise<StoredEvent[]> {
   return readEvents(store, id, { after: 2, limit: 1000 });
 }
 
-it('writes a step of many rows in one call', async () => {
+it('writes one step of many rows in one call', async () => {
   const { executor, tokens, sizes } = await openRunning(8);
   executor.emit(tokens.map((token) => progress(token)));
   await expect.poll(sizes).toEqual([8]);
@@ -70,7 +69,7 @@ it('writes a step of many rows in one call', async () => {
   await expect.poll(sizes).toEqual([8, 8]);
 });
 
-it('writes each progress while somebody follows, else the newest of a second', async () => {
+it('writes every progress event while a client follows, else the newest of each second', async () => {
   const { store, worker, executor, ids, tokens } = await openRunning(2);
   const emit = (done: number): void => executor.emit(tokens.map((token) => progress(token, { done, total: 9 })));
   for (const done of [1, 2, 3]) emit(done);
@@ -81,9 +80,9 @@ it('writes each progress while somebody follows, else the newest of a second', a
   const inbox = store.keysOf('tiny').inbox('w1');
   const messages = await store.redis.xrange(inbox, '-', '+');
   expect(messages.filter(([, [, message]]) => message?.startsWith('{"type":"follow"'))).toHaveLength(1);
-  // Heartbeats cut off what was read.
+  // Each heartbeat trims the messages that the worker has read.
   const isRead = async (): Promise<boolean> => {
-    await worker.beatOnce();
+    await worker.heartbeatOnce();
     return (await store.redis.xlen(inbox)) === 0;
   };
   await expect.poll(isRead).toBe(true);
@@ -96,7 +95,7 @@ it('writes each progress while somebody follows, else the newest of a second', a
     ]);
 });
 
-it('writes the previews of a step in one call when the last is encoded, and nobody else waits for them', async () => {
+it('writes all previews of a step in one call once the last is encoded, without delaying other rows', async () => {
   const encodings: PromiseWithResolvers<Encoded>[] = [];
   const encodePreview = (): Promise<Encoded> => {
     encodings.push(withResolvers());
@@ -117,7 +116,7 @@ it('writes the previews of a step in one call when the last is encoded, and nobo
   expect(await eventsOf(store, ids[3]!)).toEqual([]);
 });
 
-it('writes the ends of many requests in one call, with their bytes', async () => {
+it('writes the ends and outputs of many requests in one call', async () => {
   const { store, executor, ids, tokens, sizes } = await openRunning(8);
   executor.emit(
     tokens.flatMap((requestId): ExecutorEvent[] => [
@@ -129,7 +128,7 @@ it('writes the ends of many requests in one call, with their bytes', async () =>
   expect(sizes()).toEqual([16]);
 });
 
-it('tries until its request has no time left by the clock of Redis, whatever its own says', async () => {
+it("retries a write until the request's deadline by the clock of Redis, not the worker's clock", async () => {
   const redis = await startPrivateRedis();
   const store = connectStore({ url: redis.url });
   onTestFinished(async () => {
@@ -146,32 +145,32 @@ it('tries until its request has no time left by the clock of Redis, whatever its
   await expect.poll(() => stateOf(store, ids[0]!)).toBe('succeeded');
 });
 
-it('keeps text for a moment, so that a call brings more of it, with how far it is', async () => {
+it('merges text deltas that arrive soon after each other, and reports progress with them', async () => {
   const { store, executor, ids, tokens } = await openRunning(1);
   const text = 'abcdefgh'.repeat(100);
   const longest = async (): Promise<number> =>
     Math.max(0, ...(await eventsOf(store, ids[0]!)).map((event) => (event.type === 'delta' ? event.text.length : 0)));
   for (const step of stepsOf(tokens[0]!, text)) {
     executor.emit(step);
-    // A letter that is not kept has been written by then.
+    // An unmerged letter has been written by now.
     await setImmediate();
     await store.redis.ping();
     if ((await longest()) > 1) break;
   }
   expect(await longest()).toBeGreaterThan(1);
-  // It waits too, and does not hurry the text.
+  // Progress waits too and does not flush the text early.
   const events = await eventsOf(store, ids[0]!);
   const last = events.findLastIndex((event) => event.type === 'delta' && event.text.length > 1);
   expect(events[last + 1]?.type).toBe('progress');
 });
 
-/** Loses the engine under a request that has said this, and begins it anew. */
-async function rerun(said: string) {
+/** Loses the engine of a request that has emitted this text, and leases the request again. */
+async function rerun(emitted: string) {
   const bench = await openRunning(1);
   const { store, executor, tokens } = bench;
   const id = bench.ids[0]!;
-  for (const step of stepsOf(tokens[0]!, said)) executor.emit(step);
-  await expect.poll(() => readTexts(store, id, 1)).toEqual([said]);
+  for (const step of stepsOf(tokens[0]!, emitted)) executor.emit(step);
+  await expect.poll(() => readTexts(store, id, 1)).toEqual([emitted]);
   executor.lose(tokens[0]!);
   await expect.poll(() => free(store)).toEqual([1, 8]);
   await lease(store, id);
@@ -186,19 +185,19 @@ function finish(executor: FakeExecutor, requestId: string, text: string): void {
   ]);
 }
 
-it('makes the log of a text short that another delivery began', async () => {
-  const said = 'abcdefghij'.repeat(10);
-  const { store, executor, id, token } = await rerun(said);
+it('merges the text log of an earlier delivery into one snapshot', async () => {
+  const emitted = 'abcdefghij'.repeat(10);
+  const { store, executor, id, token } = await rerun(emitted);
   const more = 'klmnopqrst'.repeat(7);
-  for (const step of stepsOf(token, more, said.length)) executor.emit(step);
-  finish(executor, token, said + more);
+  for (const step of stepsOf(token, more, emitted.length)) executor.emit(step);
+  finish(executor, token, emitted + more);
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
-  expect(await readTexts(store, id, 1)).toEqual([said + more]);
+  expect(await readTexts(store, id, 1)).toEqual([emitted + more]);
   const texts = (await eventsOf(store, id)).filter((event) => event.type === 'delta' || event.type === 'snapshot');
-  expect(texts).toMatchObject([{ type: 'snapshot', offset: 0, text: said + more.slice(0, 62) }, { type: 'delta' }]);
+  expect(texts).toMatchObject([{ type: 'snapshot', offset: 0, text: emitted + more.slice(0, 62) }, { type: 'delta' }]);
 });
 
-it('takes back what a rerun says otherwise, or not again, and nothing that it says as before', async () => {
+it('rewrites only the part of the text in which a rerun differs from the earlier delivery', async () => {
   const { store, executor, id, token } = await rerun('a red fox on the moon');
   for (const step of stepsOf(token, 'a red cat')) executor.emit(step);
   executor.emit([{ type: 'snapshot', requestId: token, index: 0, offset: 9, text: ' sat on it' }]);
@@ -212,12 +211,12 @@ it('takes back what a rerun says otherwise, or not again, and nothing that it sa
   finish(executor, last, 'a red cat sat');
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await readTexts(store, id, 1)).toEqual(['a red cat sat']);
-  // Who comes later reads nothing of what was taken back.
+  // A client that reads later sees none of the replaced text.
   const events = (await eventsOf(store, id)).filter((event) => ['delta', 'snapshot', 'reset'].includes(event.type));
   expect(events).toMatchObject([{ type: 'snapshot', isWhole: true, offset: 0, text: 'a red cat sat', changedFrom: 6 }]);
 });
 
-it('takes back everything where a rerun says nothing', async () => {
+it('replaces the full text when a rerun emits none', async () => {
   const { store, executor, id, token } = await rerun('a red fox');
   finish(executor, token, '');
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
@@ -226,7 +225,7 @@ it('takes back everything where a rerun says nothing', async () => {
   expect(events).toMatchObject([{ type: 'snapshot', isWhole: true, offset: 0, text: '', changedFrom: 0 }]);
 });
 
-it('is no less far because a rerun begins anew', async () => {
+it('a rerun does not lower the stored progress', async () => {
   const { store, executor, id, token } = await rerun('a red fox');
   executor.emit([progress(token)]);
   await expect.poll(async () => (await eventsOf(store, id)).at(-1)).toMatchObject({ type: 'progress', done: 1 });
@@ -239,14 +238,14 @@ interface PromiseWithResolvers<Value> {
   reject: (error: Error) => void;
 }
 
-/** Node 20 has none. */
+/** `Promise.withResolvers` is missing in Node 20. */
 function withResolvers<Value>(): PromiseWithResolvers<Value> {
   let settle: Omit<PromiseWithResolvers<Value>, 'promise'> | undefined;
   const promise = new Promise<Value>((resolve, reject) => (settle = { resolve, reject }));
   return { promise, ...settle! };
 }
 
-it('says of how far a text is nothing less than before', async () => {
+it('stored progress never decreases when a delta reports an older step', async () => {
   const { store, executor, ids, tokens } = await openRunning(1);
   const [requestId, id] = [tokens[0]!, ids[0]!];
   executor.emit([{ type: 'progress', requestId, index: 0, done: 3 }]);
@@ -255,9 +254,8 @@ it('says of how far a text is nothing less than before', async () => {
   expect(await readRequest(store, id)).toMatchObject({ request: { done: 3 } });
 });
 
-it('keeps all places of a lease that is exclusive until its end', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
+it('keeps all slots of an exclusive lease until its request ends', async () => {
+  const { store, executor } = await startBench();
   const id = await submit(store);
   await dispatchRequests(store, 'tiny', [{ workerId: 'w1', isExclusive: true, requestIds: [id] }]);
   await expect.poll(() => executor.submitted).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** The worker against a real queue and an engine that does what the test says. */
+/** The worker against a real queue and an engine that the test controls. */
 import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
 import {
   cancelRequest,
@@ -27,9 +27,11 @@ import {
   stateOf,
   submit,
   types,
+  startBench,
+  openBusy,
 } from './worker-bench.ts';
 
-/** A model that is loading until the test says how that ends. */
+/** Returns a model load that the test settles. */
 function createDeferred(): {
   promise: Promise<ModelCard>;
   resolve: (card: ModelCard) => void;
@@ -40,34 +42,24 @@ function createDeferred(): {
   return { promise, ...settle! };
 }
 
-/** An encoder that is at work until the test says that it is done. */
+/** Returns an encoder that is busy until the test calls `finish`. */
 function createHeldEncoder(): { encode: () => Promise<Encoded>; finish: () => void } {
   let finish: ((encoded: Encoded) => void) | undefined;
   const encoding = new Promise<Encoded>((resolve) => (finish = resolve));
   return { encode: () => encoding, finish: () => finish?.({ data: pixels.data, contentType: 'x/y' }) };
 }
 
-/** Takes the worker for dead, as a janitor does; what it had is in the queue again. */
-async function bury(store: StoreConnection): Promise<string[]> {
-  // One heartbeat may come between them.
+/** Reaps the worker, as a janitor does, and returns the ids of its requeued requests. */
+async function reap(store: StoreConnection): Promise<string[]> {
+  // A heartbeat may come between two sweeps.
   for (let sweeps = 0; sweeps < 4; sweeps++) {
-    const [dead] = await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
+    const [dead] = (await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 })).reaped;
     if (dead !== undefined) return dead.requests.map(({ id }) => id);
   }
-  throw new Error('nobody was buried');
+  throw new Error('no worker was reaped');
 }
 
-/** A worker that has a request in its engine. */
-async function openBusy(options?: Parameters<typeof openBench>[0]) {
-  const bench = openBench(options);
-  await bench.worker.start();
-  const id = await submit(bench.store);
-  await lease(bench.store, id);
-  await expect.poll(() => bench.executor.submitted).toHaveLength(1);
-  return { ...bench, id };
-}
-
-it('runs what it is leased', async () => {
+it('runs a leased request to its end', async () => {
   const { store, worker, executor, id } = await openBusy();
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
@@ -76,15 +68,15 @@ it('runs what it is leased', async () => {
   expect(await free(store)).toEqual([1, 4]);
 });
 
-it('taken for dead while alive, it drops what it had, registers again and runs it once more', async () => {
+it('a live worker that was reaped drops its requests, registers again and can run them again', async () => {
   const { store, worker, executor, id } = await openBusy();
-  expect(await bury(store)).toEqual([id]);
-  await worker.beatOnce();
+  expect(await reap(store)).toEqual([id]);
+  await worker.heartbeatOnce();
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(2);
   const [first, second] = executor.submitted.map((request) => request.id);
   expect(executor.canceled).toEqual([first]);
-  // Its first rows are still in the engine, and say so.
+  // Rows of the first delivery are still in the engine and emit events.
   executor.emit([
     { type: 'progress', requestId: first!, index: 0, done: 1, total: 2 },
     { type: 'output', requestId: first!, index: 0, output: pixels },
@@ -99,54 +91,52 @@ it('taken for dead while alive, it drops what it had, registers again and runs i
   expect(await free(store)).toEqual([1, 4]);
 });
 
-it('hears of what it lost by the next thing that it writes', async () => {
+it('learns from its next write that it lost a request, and cancels it in the engine', async () => {
   const { store, executor, id } = await openBusy();
-  expect(await bury(store)).toEqual([id]);
+  expect(await reap(store)).toEqual([id]);
   const [{ id: token }] = executor.submitted as [RowRequest];
   executor.emit([{ type: 'progress', requestId: token, index: 0, done: 1, total: 2 }]);
   await expect.poll(() => executor.canceled).toEqual([token]);
   expect(await types(store, id)).toEqual(['queued', 'started', 'queued']);
 });
 
-it('taken for dead, it reads what it is leased then, whatever clock Redis had before', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
+it('after it was reaped, reads new leases even if the clock of Redis was ahead before', async () => {
+  const { store, worker, executor } = await startBench();
   const aDayAhead = `${Date.now() + 86_400_000}-0`;
   await store.redis.xadd(store.keysOf('tiny').inbox('w1'), aDayAhead, 'message', '{"type":"cancel","id":"read"}');
   const [first, second] = [await submit(store), await submit(store)];
   await lease(store, first);
   await expect.poll(() => executor.submitted).toHaveLength(1);
-  await bury(store);
-  await worker.beatOnce();
+  await reap(store);
+  await worker.heartbeatOnce();
   await lease(store, second);
   await expect.poll(() => executor.submitted).toHaveLength(2);
 });
 
-it('cancels what it runs', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
+it('cancels a running request', async () => {
+  const { store, executor } = await startBench();
   const id = await submit(store);
   await lease(store, id);
-  // In the inbox behind the batch, whether or not that has been read yet.
+  // The cancel message follows the lease in the inbox, whether or not the worker has read the lease.
   expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
   await expect.poll(() => executor.canceled).toHaveLength(1);
   executor.emit([{ type: 'request-canceled', requestId: executor.canceled[0]! }]);
   await expect.poll(() => stateOf(store, id)).toBe('canceled');
 });
 
-it('ends no request that it dropped because it was lost, though it is its own again', async () => {
+it('does not end a request that it dropped as lost, even if Redis still shows the lease as its own', async () => {
   const { store, worker, executor, id } = await openBusy();
   const [{ id: token }] = executor.submitted as [RowRequest];
-  // A master that then gave way to one that knows nothing of a burial.
+  // Simulates a failover to a master that does not know that the worker was reaped.
   const name = 'workers/heartbeat-worker';
   const heartbeat: unknown = Reflect.get(store.redis, name);
-  // Once: at another beat of its own, on a busy machine, it would read the inbox anew and find the lease there.
-  const sayBuried = (): Promise<string> => {
+  // Answer so only once: a second heartbeat on a busy machine would read the inbox again and find the lease there.
+  const answerReapedOnce = (): Promise<string> => {
     Object.assign(store.redis, { [name]: heartbeat });
-    return Promise.resolve('buried');
+    return Promise.resolve('reaped');
   };
-  Object.assign(store.redis, { [name]: sayBuried });
-  await worker.beatOnce();
+  Object.assign(store.redis, { [name]: answerReapedOnce });
+  await worker.heartbeatOnce();
   expect(executor.canceled).toEqual([token]);
   executor.emit([{ type: 'request-canceled', requestId: token }]);
   await expect.poll(() => worker.requestIds).toEqual([]);
@@ -155,13 +145,12 @@ it('ends no request that it dropped because it was lost, though it is its own ag
   expect(await free(store)).toEqual([1, 4]);
 });
 
-it('gives back what comes while it has no engine, without counting an attempt', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
+it('requeues leases that arrive while it has no engine, without counting an attempt', async () => {
+  const { store, worker, executor } = await startBench();
   const held = createDeferred();
   executor.starting = () => held.promise;
   const id = await submit(store);
-  // Leased before the worker could say that it takes nothing now, read after its engine has died.
+  // Leased before the worker could report that it has no capacity, read after its engine died.
   await lease(store, id, () => executor.lose());
   await expect.poll(() => stateOf(store, id)).toBe('queued');
   expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 0, queuePosition: 0 } });
@@ -170,25 +159,25 @@ it('gives back what comes while it has no engine, without counting an attempt', 
   await expect.poll(() => free(store)).toEqual([1, 4]);
 });
 
-it('counts an attempt of what was in an engine that died', async () => {
+it('counts an attempt for requests in an engine that died', async () => {
   const { store, executor, id } = await openBusy();
   executor.lose(executor.submitted[0]!.id);
   await expect.poll(() => free(store)).toEqual([1, 4]);
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
 });
 
-it('kills an engine that says nothing, and counts an attempt of what it had', async () => {
+it('kills an engine that does not respond, and counts an attempt for its requests', async () => {
   const { store, worker, executor, id } = await openBusy({ engineTimeoutMs: 1 });
   const killed = vi.spyOn(executor, 'kill');
   await vi.waitFor(async () => {
-    await worker.beatOnce();
+    await worker.heartbeatOnce();
     expect(killed).toHaveBeenCalledOnce();
   }, 10_000);
   await expect.poll(() => free(store)).toEqual([1, 4]);
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
 });
 
-it('goes itself when its engine cannot be killed, so that others take over what it has', async () => {
+it('exits when its engine cannot be killed, so that other workers take over its requests', async () => {
   const { store, worker, executor } = openBench({ engineTimeoutMs: 1 });
   const exit = vi.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
   onTestFinished(() => exit.mockRestore());
@@ -198,25 +187,25 @@ it('goes itself when its engine cannot be killed, so that others take over what 
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   await vi.waitFor(async () => {
-    await worker.beatOnce();
+    await worker.heartbeatOnce();
     expect(exit).toHaveBeenCalledWith(1);
   }, 10_000);
   expect(killed).toHaveBeenCalledOnce();
 });
 
-it('kills no engine whose work is done while it is being stored', async () => {
+it('does not kill an idle engine while its output is encoded and stored', async () => {
   const { encode, finish } = createHeldEncoder();
   const { store, worker, executor, id } = await openBusy({ encoder: encoderOf(encode), engineTimeoutMs: 1 });
   const killed = vi.spyOn(executor, 'kill');
   executor.complete(executor.submitted[0]!.id);
   const deadlineMs = performance.now() + 50;
-  while (performance.now() < deadlineMs) await worker.beatOnce();
+  while (performance.now() < deadlineMs) await worker.heartbeatOnce();
   finish();
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(killed).not.toHaveBeenCalled();
 });
 
-it('a stop waits for what has left the engine, instead of giving it back', async () => {
+it('stopping waits until an output that left the engine is stored, and does not requeue its request', async () => {
   const { encode, finish } = createHeldEncoder();
   const { store, worker, executor, id } = await openBusy({ encoder: encoderOf(encode) });
   executor.complete(executor.submitted[0]!.id);
@@ -227,7 +216,7 @@ it('a stop waits for what has left the engine, instead of giving it back', async
   expect(await types(store, id)).toEqual(['queued', 'started', 'output', 'succeeded']);
 });
 
-it('fails what it cannot encode, instead of calling it done', async () => {
+it('fails a request whose output cannot be encoded', async () => {
   const { store, executor, id } = await openBusy({
     encoder: encoderOf(() => Promise.reject(new Error('no encoder'))),
   });
@@ -236,14 +225,10 @@ it('fails what it cannot encode, instead of calling it done', async () => {
   expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
 });
 
-it('logs by what a request failed that nobody has foreseen, and shows it to nobody', async () => {
+it('logs the cause of an unexpected failure and does not show it to clients', async () => {
   let lines = '';
   const stream = { write: (line: string) => void (lines += line) };
-  const { store, worker, executor } = openBench({ log: createLogger({ app: 'worker', stream }) });
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, executor, id } = await openBusy({ log: createLogger({ app: 'worker', stream }) });
   const failure = { code: 'internal', message: 'the engine failed' } as const;
   const [{ id: requestId }] = executor.submitted as [RowRequest];
   executor.emit([{ type: 'request-failed', requestId, ...failure, cause: 'RangeError: Invalid typed array length' }]);
@@ -255,30 +240,30 @@ it('logs by what a request failed that nobody has foreseen, and shows it to nobo
   expect(JSON.stringify(result)).not.toContain('RangeError');
 });
 
-it('fails what it cannot encode, though the answer that outputs are missing got lost', async () => {
+it('fails a request that cannot be encoded, even if the reply about missing outputs was lost', async () => {
   const { store, executor, id } = await openBusy({
     encoder: encoderOf(() => Promise.reject(new Error('no encoder'))),
   });
   const redis = store.redis as unknown as Record<'events/write-batch', (...values: unknown[]) => Promise<unknown[]>>;
   const send = redis['events/write-batch'].bind(redis);
-  // What the same batch is answered when it is sent again.
+  // Redis answers so when the same batch is sent again.
   vi.spyOn(redis, 'events/write-batch').mockImplementationOnce((...values) => send(...values).then(() => []));
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('failed');
 });
 
-it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, async () => {
+it('reports a load failure and unregisters when its engine cannot start', { timeout: 5000 }, async () => {
   const { store, worker, executor } = openBench();
   executor.starting = () => Promise.reject(new Error('no such model in /srv/models'));
   await expect(worker.start()).rejects.toThrow('no such model');
   expect(await readStats(store, 'tiny')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0, draining: 0 } });
   expect(await listShards(store)).toEqual([]);
-  // Of what is not known to be fit for others to read, nothing is shown.
-  const reason = "its worker's log says why";
+  // Only errors that are meant for clients are shown.
+  const reason = "see the worker's log";
   expect(await readLoadFailures(store)).toMatchObject([{ model: 'tiny', host: 'box', reason }]);
 });
 
-it('says what its model fails by, until it can be loaded', async () => {
+it('reports why its model cannot be loaded, until a load succeeds', async () => {
   const { store, worker, executor } = openBench();
   const message = 'unet/model.onnx: is missing';
   executor.starting = () => Promise.reject(new DarkroomError('model_unsupported', 'test', message));
@@ -292,7 +277,7 @@ it('says what its model fails by, until it can be loaded', async () => {
   expect(await listShards(store)).toEqual(['tiny']);
 });
 
-it('says nothing of a loading that is broken off because the process stops', async () => {
+it('reports no load failure when the process stops during loading', async () => {
   const store = openTestStore();
   const stop = new AbortController();
   const loads = new LoadWatch({ store, model: 'tiny', host: 'box', stopSignal: stop.signal, log: silentLogger() });
@@ -304,26 +289,24 @@ it('says nothing of a loading that is broken off because the process stops', asy
   expect(await readLoadFailures(store)).toEqual([]);
 });
 
-it('stops although it was buried while draining', { timeout: 5000 }, async () => {
-  const { store, worker } = openBench();
-  await worker.start();
-  // Its last message goes with its inbox.
+it('stops although it was reaped while draining', { timeout: 5000 }, async () => {
+  const { store, worker } = await startBench();
+  // The worker's last message is deleted with its inbox.
   const redis = store.redis as unknown as Record<'workers/drain-worker', () => Promise<string>>;
   const drained = vi.spyOn(redis, 'workers/drain-worker').mockImplementationOnce(async () => {
-    await bury(store);
+    await reap(store);
     return 'draining';
   });
   const stopped = worker.stop();
   await expect.poll(() => drained).toHaveResolved();
-  await worker.beatOnce();
+  await worker.heartbeatOnce();
   await stopped;
 });
 
-it('stops in order while a lost engine is being replaced', { timeout: 5000 }, async () => {
+it('stops cleanly while a lost engine is being replaced', { timeout: 5000 }, async () => {
   const exit = vi.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
   onTestFinished(() => exit.mockRestore());
-  const { store, worker, executor } = openBench();
-  await worker.start();
+  const { store, worker, executor } = await startBench();
   const held = createDeferred();
   const starting = vi.fn<() => Promise<ModelCard>>(() => held.promise);
   executor.starting = starting;

@@ -1,4 +1,4 @@
-/** docs/kubernetes.md: its commands and fragments, run as they stand, and what comes of them. */
+/** The commands and fragments of docs/kubernetes.md, run unchanged, and the manifests that they build. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,10 +9,10 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { loadApiKeys } from '../../apps/api/src/auth/api-keys.ts';
 import { settings } from '../../libs/config/src/settings.ts';
 import { blocksOf, type DocumentedSystem, writeDocumentedSystem } from './documented-system.ts';
-import { build, buildText, componentOf, findFaults, type Manifest, whyNot } from './manifests.ts';
+import { build, buildText, componentOf, findSchemaErrors, type Manifest, skipReason } from './manifests.ts';
 import { type Container, type Workload, workloadsOf } from './manifests.ts';
 
-const reason = whyNot();
+const reason = skipReason();
 let system: DocumentedSystem;
 
 describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
@@ -21,17 +21,17 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
   });
   afterAll(() => system?.remove());
 
-  it('has manifests built by its commands that are valid, each time', async () => {
+  it('its commands build valid manifests each time', async () => {
     expect(system.texts).toHaveLength(3);
-    for (const text of system.texts.slice(0, -1)) expect(await findFaults(text, ['1.37.0'])).toEqual([]);
-    expect(await findFaults(system.texts.at(-1)!)).toEqual([]);
+    for (const text of system.texts.slice(0, -1)) expect(await findSchemaErrors(text, ['1.37.0'])).toEqual([]);
+    expect(await findSchemaErrors(system.texts.at(-1)!)).toEqual([]);
     expect(workloadsOf(system.manifests).map(({ metadata }) => metadata.name)).toEqual(
       expect.arrayContaining(['darkroom-redis', 'darkroom-worker', 'darkroom-worker-photo']),
     );
     expect(system.manifests.map(({ kind }) => kind)).toContain('HTTPRoute');
   });
 
-  it('gives every container settings that its app has and that are right', () => {
+  it('every container has valid settings of its app', () => {
     for (const workload of workloadsOf(system.manifests)) {
       if (componentOf(workload) === 'redis') continue;
       const app = appNames.find((name) => name === componentOf(workload))!;
@@ -44,7 +44,7 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
     }
   });
 
-  it('has the API listen where its Service leads, and take the key that was shown', () => {
+  it("the API listens on its Service's port, and accepts the printed key", () => {
     const api = workloadOf('darkroom-api');
     const environment = environmentOf(api, system.manifests);
     const config = loadConfig('api', environment);
@@ -60,7 +60,7 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
     expect(keys.get(createHash('sha256').update(key).digest('hex'))).toMatchObject({ name: 'alice' });
   });
 
-  it('runs each model under its own name', () => {
+  it('each worker serves one model, labelled with its name', () => {
     const workers = workloadsOf(system.manifests).filter((workload) => componentOf(workload) === 'worker');
     const models = workers.map((worker) => {
       const { modelId, modelDir, modelDtype, devices } = loadConfig('worker', environmentOf(worker, system.manifests));
@@ -91,7 +91,7 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
     ]);
   });
 
-  it('has a Redis that every app comes to as its own user, and that none refuses to start on', async () => {
+  it('every app connects to the documented Redis as its own user and passes the startup check', async () => {
     const redis = workloadOf('darkroom-redis');
     const { containers, volumes = [] } = redis.spec.template.spec;
     const usersSecret = volumes.find(({ name }) => name === 'users')?.secret?.secretName ?? '';
@@ -115,13 +115,13 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
       expect(redisUrl).toContain(`redis://${app}:`);
       const store = connectStore({ url: redisUrl.replace(/@darkroom-redis:6379$/, `@127.0.0.1:${port}`) });
       onTestFinished(() => store.close());
-      // It waits for the connection.
+      // Waits for the connection.
       expect(await checkServer(store)).toEqual({ refusal: undefined, warnings: [] });
       expect(await isStoreReachable(store, 60_000)).toBe(true);
     }
   });
 
-  it('has lines for managed Redis, Cluster and Sentinel that every app can read', () => {
+  it('the documented URLs of managed Redis, Cluster and Sentinel are valid settings', () => {
     const files = blocksOf('env').map((block) => Object.fromEntries(block.trim().split('\n').map(splitLine)));
     expect(files.map((lines) => Object.keys(lines))).toEqual([
       ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'],
@@ -135,7 +135,7 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
       }
   });
 
-  it('has fragments that do what they are for', async () => {
+  it('the YAML fragments have the documented effect', async () => {
     const [authority, narrowed, unscaled] = blocksOf('yaml') as [string, string, string];
     expect(blocksOf('yaml')).toHaveLength(3);
 
@@ -166,7 +166,7 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
   });
 });
 
-/** What a user's kustomization on the cpu overlay comes to. */
+/** Builds a user's kustomization on top of the cpu overlay. */
 async function overlayWith(fragment: string, name: string): Promise<Manifest[]> {
   const directory = join(system.directory, name);
   mkdirSync(directory);
@@ -175,7 +175,7 @@ async function overlayWith(fragment: string, name: string): Promise<Manifest[]> 
     join(directory, 'kustomization.yaml'),
     `namespace: darkroom\nresources: [../k8s/overlays/cpu]\n${fragment}`,
   );
-  expect(await findFaults(await buildText(directory), ['1.37.0'])).toEqual([]);
+  expect(await findSchemaErrors(await buildText(directory), ['1.37.0'])).toEqual([]);
   return build(directory);
 }
 
@@ -188,7 +188,7 @@ function isSettingOf(app: AppName, variable: string): boolean {
   return setting !== undefined && (setting.apps as readonly AppName[]).includes(app);
 }
 
-/** What the cluster would hand to a workload's one container. */
+/** Returns the environment that the cluster passes to the workload's first container. */
 function environmentOf(workload: Workload, manifests: readonly Manifest[]): Record<string, string> {
   const [container] = workload.spec.template.spec.containers as [Container];
   const environment: Record<string, string> = {};

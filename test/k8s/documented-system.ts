@@ -1,4 +1,4 @@
-/** What docs/kubernetes.md has people write, written as it says. */
+/** Runs the commands of docs/kubernetes.md and returns the manifests that they build. */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,24 +9,24 @@ import { type Manifest, parseManifests, readyTools } from './manifests.ts';
 const root = new URL('../../', import.meta.url).pathname;
 const page = readFileSync(join(root, 'docs/kubernetes.md'), 'utf8');
 
-/** The page's blocks of a language, in order. */
+/** Returns the page's code blocks of a language, in order. */
 export function blocksOf(language: 'sh' | 'yaml' | 'env'): string[] {
   const pattern = new RegExp(`\`\`\`${language}\\n(?<code>.*?)\`\`\``, 'gs');
   return [...page.matchAll(pattern)].map((match) => match.groups!['code']!);
 }
 
 export interface DocumentedSystem {
-  /** As it was built after the first, the second, … time that the page says so. */
+  /** The built manifests after each `kustomize build` of the page. */
   texts: readonly string[];
   manifests: readonly Manifest[];
-  /** What the commands said. */
+  /** Standard output of the commands. */
   output: string;
-  /** A checkout with `my-darkroom` in it. */
+  /** A partial checkout with `my-darkroom` in it. */
   directory: string;
   remove(): void;
 }
 
-/** Runs all commands of the page but those that need a cluster, in a copy of what they need. */
+/** Runs the page's commands, except those that need a cluster, in a copy of the files that they use. */
 export async function writeDocumentedSystem(): Promise<DocumentedSystem> {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-k8s-'));
   cpSync(join(root, 'k8s'), join(directory, 'k8s'), { recursive: true });

@@ -1,9 +1,9 @@
-/** Published schemas, in the form and under the names that kubeconform looks for. */
+/** Converts published schemas to the form and file names that kubeconform expects. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
-/** Of the package kubernetes-validate, whose ids and references lead to addresses where nothing is. */
+/** Converts the schemas of the package kubernetes-validate, whose ids and references point to missing addresses. */
 export async function writeKubernetesSchemas({ from, to }: { from: string; to: string }): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const name of await readdir(from)) {
@@ -32,7 +32,7 @@ interface OpenApiSchema {
   'x-kubernetes-preserve-unknown-fields'?: boolean;
 }
 
-/** Of definitions of custom resources, unknown fields being errors. */
+/** Converts CustomResourceDefinitions to schemas in which unknown fields are errors. */
 export async function writeCustomSchemas({ from, to }: { from: readonly string[]; to: string }): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const file of from) {

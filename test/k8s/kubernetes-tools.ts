@@ -1,5 +1,5 @@
 /**
- * What builds and checks the manifests, at fixed versions in a directory of its own: kustomize and kubeconform, both by
+ * Tools that build and check the manifests, at fixed versions in a directory of their own: kustomize and kubeconform by
  * `go install`, and the schemas that Kubernetes, KEDA and the Gateway API publish.
  */
 import { execFile } from 'node:child_process';
@@ -14,10 +14,10 @@ const versions = {
   kubeconform: '0.8.0',
   keda: '2.21.0',
   gatewayApi: '1.6.3',
-  // The schemas of all these versions of Kubernetes; it is named for the newest.
+  // Contains the schemas of all these Kubernetes versions; named after the newest.
   kubernetesValidate: '1.37.0',
 };
-/** The oldest that Kubernetes itself still maintains, and the newest. */
+/** The oldest maintained version of Kubernetes, and the newest. */
 export const kubernetesVersions = ['1.35.0', '1.37.0'] as const;
 
 const home = new URL('../../.darkroom/', import.meta.url).pathname;
@@ -28,15 +28,15 @@ export type KubernetesTools =
       status: 'ready';
       kustomize: string;
       kubeconform: string;
-      /** Has a folder for each version of Kubernetes, and `custom`. */
+      /** Contains a folder per Kubernetes version, and `custom`. */
       schemas: string;
-      /** What KEDA says of its triggers and their fields. */
+      /** KEDA's schema of triggers and their fields. */
       kedaScalers: string;
     }
-  /** There is no `go` or no `python3`; or there are, and what they were to fetch did not come. */
+  /** missing: `go` or `python3` was not found. failed: a download or an installation failed. */
   | { status: 'missing' | 'failed'; reason: string };
 
-/** Installs what is not there: needs `go` and `python3` with pip, and the Go proxy and PyPI the first time. */
+/** Installs missing tools. Needs `go` and `python3` with pip, and on the first run the Go proxy and PyPI. */
 export async function installKubernetesTools(): Promise<KubernetesTools> {
   const directory = join(home, `k8s-${[...Object.values(versions), ...kubernetesVersions].join('-')}`);
   try {
@@ -55,7 +55,7 @@ export async function installKubernetesTools(): Promise<KubernetesTools> {
   };
 }
 
-/** All of it or nothing: an interrupted installation is begun anew. */
+/** Installs all or nothing: an interrupted installation starts again. */
 async function install(directory: string): Promise<void> {
   await mkdir(home, { recursive: true });
   const scratch = await mkdtemp(join(home, 'k8s-install-'));
@@ -96,10 +96,10 @@ async function install(directory: string): Promise<void> {
   }
 }
 
-/** The directory of a Go module's sources. */
+/** Downloads a Go module. Returns the directory of its sources. */
 async function downloadModule(module: string, version: string, cwd: string): Promise<string> {
   const command = run('go', ['mod', 'download', '-json', `${module}@v${version}`], cwd);
-  // It says on standard output what went wrong, too.
+  // `go mod download -json` reports errors on standard output too.
   const stdout = await command.catch((error: { stdout?: string }) => error.stdout || Promise.reject(error));
   const { Dir, Error: problem } = JSON.parse(stdout) as { Dir?: string; Error?: string };
   if (Dir === undefined) throw new Error(problem);

@@ -1,4 +1,4 @@
-/** Manifests, as kustomize builds them. */
+/** Manifests as kustomize builds them. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
@@ -7,7 +7,7 @@ import { kubernetesVersions, type KubernetesTools } from './kubernetes-tools.ts'
 
 const root = new URL('../../', import.meta.url).pathname;
 
-/** What can be applied as it stands, but for its Secrets. */
+/** Overlays that can be applied unchanged once their Secrets exist. */
 export const overlays = ['k8s/overlays/cpu', 'k8s/overlays/gpu'] as const;
 
 export interface EnvironmentVariable {
@@ -60,13 +60,13 @@ export interface Selector {
   matchExpressions?: { key: string; operator: string; values?: string[] }[];
 }
 
-/** The fields that the tests look at; all others are the validator's. */
+/** The fields that the tests read; the schema validator checks the others. */
 export interface Manifest {
   apiVersion: string;
   kind: string;
   metadata: { name: string; namespace?: string; labels?: Record<string, string> };
   data?: Record<string, string>;
-  // Each kind has its own; whoever reads one says which.
+  // Its type depends on the kind: readers cast it.
   spec?: unknown;
 }
 
@@ -86,13 +86,13 @@ export function readyTools(): Extract<KubernetesTools, { status: 'ready' }> {
   return tools;
 }
 
-/** Why these tests cannot run here; undefined when they can. */
-export function whyNot(): string | undefined {
+/** Returns why these tests cannot run here, or undefined if they can. */
+export function skipReason(): string | undefined {
   const tools = inject('kubernetesTools');
   return tools.status === 'ready' ? undefined : tools.reason;
 }
 
-/** What kustomize makes of a directory, which is relative to the repository unless it is absolute. */
+/** Builds a directory with kustomize. A relative path starts at the repository's root. */
 export async function buildText(directory: string): Promise<string> {
   const { stdout } = await promisify(execFile)(readyTools().kustomize, ['build', directory], {
     cwd: root,
@@ -117,13 +117,16 @@ export function workloadsOf(manifests: readonly Manifest[]): Workload[] {
   return manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet') as Workload[];
 }
 
-/** Which of the five apps a workload is of; `redis` is another's. */
+/** Returns the app of a workload, or `redis`. */
 export function componentOf({ spec }: Workload): string {
   return spec.template.metadata.labels['app.kubernetes.io/component'] ?? '';
 }
 
-/** What the validator has against manifests, by the version of Kubernetes; unknown fields and kinds are errors. */
-export async function findFaults(text: string, versions: readonly string[] = kubernetesVersions): Promise<string[]> {
+/** Validates manifests against each Kubernetes version. Returns the errors; unknown fields and kinds are errors. */
+export async function findSchemaErrors(
+  text: string,
+  versions: readonly string[] = kubernetesVersions,
+): Promise<string[]> {
   const { kubeconform, schemas } = readyTools();
   const faults: string[] = [];
   for (const version of versions) {
@@ -140,7 +143,7 @@ export async function findFaults(text: string, versions: readonly string[] = kub
       ...locations,
     ]);
     run.child.stdin?.end(text);
-    // It ends with 1 when it has found something.
+    // kubeconform exits with 1 when it finds errors.
     const { stdout } = await run.catch((error: unknown) => error as { stdout: string });
     const { resources = [] } = JSON.parse(stdout) as { resources?: { kind: string; name: string; msg: string }[] };
     faults.push(...resources.map(({ kind, name, msg }) => `${version} ${kind} ${name}: ${msg}`));

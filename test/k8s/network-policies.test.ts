@@ -1,11 +1,14 @@
-/** Who may talk to whom, read off the policies by the rules of Kubernetes: allowed is what any policy of a pod allows. */
+/**
+ * Allowed connections, evaluated by the rules of Kubernetes: a connection is allowed if any policy of the pod allows
+ * it.
+ */
 import { BlockList, isIPv6 } from 'node:net';
 import { isPublicAddress } from '@darkroom/core';
 import ipaddr from 'ipaddr.js';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { build, type Manifest, type Selector, whyNot, workloadsOf } from './manifests.ts';
+import { build, type Manifest, type Selector, skipReason, workloadsOf } from './manifests.ts';
 
-const reason = whyNot();
+const reason = skipReason();
 const apps = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'];
 
 interface Peer {
@@ -35,14 +38,14 @@ describe.skipIf(reason !== undefined)('network policies', () => {
     policies = policiesOf(manifests);
   });
 
-  it('deny everything to every pod of the namespace that no other policy allows', () => {
+  it('deny all traffic of the namespace that no other policy allows', () => {
     expect(policies.find(({ name }) => name === 'deny-all')?.policy).toEqual({
       podSelector: {},
       policyTypes: ['Ingress', 'Egress'],
     });
   });
 
-  it('let every app out to DNS and Redis, the API and the webhook-sender to the internet too, and nobody else anywhere', () => {
+  it('allow egress to DNS and Redis for every app, and to the internet for the API and the webhook-sender only', () => {
     const out = Object.fromEntries(apps.map((app) => [app, namesFor(policies, app, 'Egress')]));
     const base = ['to-dns', 'to-redis'];
     expect(out).toEqual({
@@ -54,7 +57,7 @@ describe.skipIf(reason !== undefined)('network policies', () => {
     });
   });
 
-  it('let anybody in to the API, and readers to metrics', () => {
+  it('allow ingress to the API from anywhere, and to metrics from their readers', () => {
     const into = Object.fromEntries(apps.map((app) => [app, namesFor(policies, app, 'Ingress')]));
     expect(into).toEqual({
       api: ['clients-to-api', 'readers-to-metrics'],
@@ -65,7 +68,7 @@ describe.skipIf(reason !== undefined)('network policies', () => {
     });
   });
 
-  it('name ports that the pods have, and nothing but DNS and Redis by number', () => {
+  it('name ports that the pods have; only DNS and Redis ports are numbers', () => {
     for (const { policy } of policies) {
       const wanted = (policy.ingress ?? []).flatMap(({ ports = [] }) => ports.map(({ port }) => port));
       const pods = workloadsOf(manifests).map(({ spec }) => spec.template);
@@ -81,7 +84,7 @@ describe.skipIf(reason !== undefined)('network policies', () => {
     expect(rules).toHaveLength(3);
   });
 
-  it('with a Redis of their own, let the apps out to it only, and into it the apps only', async () => {
+  it('with a Redis in the cluster, allow egress to it and ingress from the apps only', async () => {
     const withRedis = policiesOf(await build('test/k8s/with-redis'));
     const redis = { matchLabels: { 'app.kubernetes.io/name': 'darkroom', 'app.kubernetes.io/component': 'redis' } };
     expect(withRedis.find(({ name }) => name === 'to-redis')?.policy.egress).toEqual([
@@ -100,7 +103,7 @@ describe.skipIf(reason !== undefined)('network policies', () => {
     });
   });
 
-  it('call public what our own programs call public, to the address', () => {
+  it('to-internet allows exactly the addresses that isPublicAddress allows', () => {
     const blocks = policies
       .find(({ name }) => name === 'to-internet')!
       .policy.egress!.flatMap(({ to = [] }) => to.map(({ ipBlock }) => ipBlock!));
@@ -126,7 +129,7 @@ function policiesOf(manifests: readonly Manifest[]): { name: string; policy: Pol
     .map(({ metadata, spec }) => ({ name: metadata.name, policy: spec as Policy }));
 }
 
-/** The policies that allow a component something in a direction. */
+/** Returns the policies that allow a component traffic in a direction. */
 function namesFor(policies: readonly { name: string; policy: Policy }[], component: string, way: 'Ingress' | 'Egress') {
   const labels = { 'app.kubernetes.io/name': 'darkroom', 'app.kubernetes.io/component': component };
   return policies
@@ -161,7 +164,7 @@ function listOf(cidrs: readonly string[]): BlockList {
   return list;
 }
 
-/** All that the library behind `isPublicAddress` knows as special. */
+/** Returns all ranges that the library behind `isPublicAddress` knows as special. */
 function specialRanges(): string[] {
   type Range = [ipaddr.IPv4 | ipaddr.IPv6, number];
   type Special = { SpecialRanges: Record<string, Range | Range[]> };
@@ -172,7 +175,7 @@ function specialRanges(): string[] {
   );
 }
 
-/** The first and last address of a range, and those before and after it. */
+/** Returns the first and last address of a range and their neighbours outside of it. */
 function edgesOf(cidr: string): string[] {
   const [address, prefix] = ipaddr.parseCIDR(cidr);
   const bytes = address.toByteArray();
@@ -188,7 +191,7 @@ function edgesOf(cidr: string): string[] {
     );
 }
 
-/** IPv4 in IPv6 is the IPv4 address to both, and no packet carries it. */
+/** IPv4-mapped IPv6 addresses: both sides treat them as IPv4, and no packet carries them. */
 function isMapped(address: string): boolean {
   return ipaddr.parse(address) instanceof ipaddr.IPv6 && (ipaddr.parse(address) as ipaddr.IPv6).isIPv4MappedAddress();
 }

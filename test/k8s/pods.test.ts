@@ -1,11 +1,11 @@
-/** What every pod has, whichever app it runs. */
+/** Settings that every pod must have, whichever app it runs. */
 import { readFileSync } from 'node:fs';
-import { longestStopMs } from '@darkroom/service';
+import { maxStopMs } from '@darkroom/service';
 import { describe, expect, it } from 'vitest';
 import { drainMs } from '../../apps/api/src/server/api-server.ts';
-import { build, componentOf, overlays, type PodSpec, whyNot, type Workload, workloadsOf } from './manifests.ts';
+import { build, componentOf, overlays, type PodSpec, skipReason, type Workload, workloadsOf } from './manifests.ts';
 
-const reason = whyNot();
+const reason = skipReason();
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
@@ -19,7 +19,7 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis'])
     for (const workload of workloads) look(workload.spec.template.spec, workload);
   };
 
-  it('run as nobody in particular, with no rights, on a file system they cannot write', async () => {
+  it('run without root, privileges or a writable file system', async () => {
     await each(({ containers, securityContext, automountServiceAccountToken, enableServiceLinks }) => {
       expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
       expect(securityContext?.['runAsUser']).toBeGreaterThan(0);
@@ -36,17 +36,17 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis'])
     });
   });
 
-  it("run images of this version, and others' at a fixed one", async () => {
+  it('run images of this version, and pinned versions of external images', async () => {
     await each(({ containers: [container] }, workload) => {
       const component = componentOf(workload);
-      // Writers are too small for a GPU.
+      // The text models are too small for a GPU.
       const isForGpus = directory.endsWith('gpu') && workload.metadata.name === 'darkroom-worker';
       const ours = `^darkroom-${component}${isForGpus ? '-cuda' : ''}:${version}$`;
       expect(container?.image).toMatch(new RegExp(component === 'redis' ? String.raw`^redis:\d+\.\d+$` : ours));
     });
   });
 
-  it('ask for what they need, and have limits', async () => {
+  it('request CPU and memory, and have limits', async () => {
     await each(({ containers }) => {
       for (const { resources: { requests = {}, limits = {} } = {} } of containers) {
         expect(Object.keys(requests).toSorted()).toEqual(['cpu', 'memory']);
@@ -57,7 +57,7 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis'])
     });
   });
 
-  it('are probed on ports that they have: alive when they answer, ready when /ready says so', async () => {
+  it('have liveness and readiness probes on ports that exist', async () => {
     await each(({ containers }, workload) => {
       for (const { ports, startupProbe, readinessProbe, livenessProbe } of containers) {
         for (const probe of [startupProbe, readinessProbe, livenessProbe])
@@ -69,7 +69,7 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis'])
     });
   });
 
-  it('a worker has started when its model is loaded, and gets minutes for that', async () => {
+  it("a worker's startup probe waits for its model for at least five minutes", async () => {
     await each(({ containers: [container] }, workload) => {
       if (componentOf(workload) !== 'worker') return;
       const { httpGet, periodSeconds = 10, failureThreshold = 3 } = container?.startupProbe ?? {};
@@ -78,11 +78,11 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis'])
     });
   });
 
-  it('get the time that an orderly stop takes, after what proxies need to let go of the API', async () => {
+  it("have a grace period longer than an orderly stop, plus the API's preStop sleep for proxies", async () => {
     await each(({ containers, terminationGracePeriodSeconds }, workload) => {
       const preStopS = Math.max(...containers.map(({ lifecycle }) => lifecycle?.preStop?.sleep?.seconds ?? 0));
-      expect(terminationGracePeriodSeconds).toBeGreaterThanOrEqual(preStopS + longestStopMs / 1000 + 5);
-      expect(longestStopMs).toBeGreaterThan(drainMs);
+      expect(terminationGracePeriodSeconds).toBeGreaterThanOrEqual(preStopS + maxStopMs / 1000 + 5);
+      expect(maxStopMs).toBeGreaterThan(drainMs);
       expect(preStopS).toBe(componentOf(workload) === 'api' ? 10 : 0);
     });
   });
@@ -98,7 +98,7 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis'])
     });
   });
 
-  it('workers have a GPU each where they are for GPUs, and need none to spare in a rollout', async () => {
+  it('GPU workers have one GPU each, and rollouts need no spare GPU', async () => {
     await each(({ containers: [container] }, { spec }) => {
       const gpus = container?.resources?.limits?.['nvidia.com/gpu'];
       const device = container?.env?.find(({ name }) => name === 'DEVICE')?.value;
@@ -111,7 +111,7 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis'])
 
 const units: Readonly<Record<string, number>> = { m: 0.001, Mi: 2 ** 20, Gi: 2 ** 30 };
 
-/** Of a quantity as Kubernetes writes them: `250m`, `1Gi`, 2. */
+/** Parses a Kubernetes quantity: `250m`, `1Gi`, 2. */
 function amount(quantity: string | number | undefined): number {
   const { number, unit } = /^(?<number>[\d.]+)(?<unit>m|Mi|Gi)?$/.exec(String(quantity))?.groups ?? {};
   return Number(number) * (unit === undefined ? 1 : (units[unit] ?? Number.NaN));

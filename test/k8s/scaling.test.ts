@@ -1,4 +1,4 @@
-/** What KEDA is told, against what it takes and what the janitor says. */
+/** KEDA triggers of the workers against KEDA's schema and the janitor's metrics. */
 import { readFileSync } from 'node:fs';
 import { loadConfig } from '@darkroom/config';
 import type { ModelCard } from '@darkroom/core';
@@ -15,9 +15,9 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { reportQueues } from '../../apps/janitor/src/report-queues.ts';
 import { type DocumentedSystem, writeDocumentedSystem } from './documented-system.ts';
-import { type Manifest, readyTools, whyNot, workloadsOf } from './manifests.ts';
+import { type Manifest, readyTools, skipReason, workloadsOf } from './manifests.ts';
 
-const reason = whyNot();
+const reason = skipReason();
 
 interface ScaledObject extends Manifest {
   spec: {
@@ -29,7 +29,7 @@ interface ScaledObject extends Manifest {
   };
 }
 
-describe.skipIf(reason !== undefined)('workers are scaled', () => {
+describe.skipIf(reason !== undefined)('KEDA autoscaling of workers', () => {
   let system: DocumentedSystem;
   let scalers: ScaledObject[];
   beforeAll(async () => {
@@ -38,7 +38,7 @@ describe.skipIf(reason !== undefined)('workers are scaled', () => {
   });
   afterAll(() => system?.remove());
 
-  it('by triggers whose fields KEDA has', () => {
+  it('triggers have only fields that KEDA knows', () => {
     type Field = { name: string; optional?: boolean; default?: string; allowedValue?: string[] };
     const known = JSON.parse(readFileSync(readyTools().kedaScalers, 'utf8')) as {
       scalers: { type: string; parameters: Field[] }[];
@@ -55,7 +55,7 @@ describe.skipIf(reason !== undefined)('workers are scaled', () => {
     }
   });
 
-  it('each model by its own work: the names of the Deployment, the label and the metrics agree', () => {
+  it('each model scales by its own queue: Deployment, label and metric names agree', () => {
     const models = scalers.map(({ metadata, spec }) => {
       const worker = workloadsOf(system.manifests).find((each) => each.metadata.name === spec.scaleTargetRef.name);
       const model = worker?.spec.template.metadata.labels['model'];
@@ -69,7 +69,7 @@ describe.skipIf(reason !== undefined)('workers are scaled', () => {
     expect(models).toEqual(['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion', 'photo']);
   });
 
-  it('by asking the janitors, who are where the url says', () => {
+  it("triggers query the janitor's Service", () => {
     type Service = { ports: { name: string; port: number }[] };
     const janitor = system.manifests.find(
       ({ kind, metadata }) => kind === 'Service' && metadata.name === 'darkroom-janitor',
@@ -80,25 +80,25 @@ describe.skipIf(reason !== undefined)('workers are scaled', () => {
       expect(metadata['url']).toBe(`http://${name}.${namespace}.svc:${port}/metrics`);
   });
 
-  it('by what waits and what runs together, one for as many as a worker steps at once, down to none', () => {
+  it('one replica per BATCH_MAX_SIZE queued and running requests, down to zero', () => {
     const { batchMaxSize } = loadConfig('worker', { MODEL_DIR: '/app/models/emoji-sd' });
     for (const { spec } of scalers) {
       const { formula, target } = spec.advanced.scalingModifiers;
       expect(formula).toBe(spec.triggers.map(({ name }) => name).join(' + '));
       expect(target).toBe(String(batchMaxSize));
       expect(spec.minReplicaCount).toBe(0);
-      // Without it, no answer would count as no work.
+      // Without a fallback, a missing metric would count as 0.
       expect(spec.fallback).toMatchObject({ replicas: 1, behavior: 'currentReplicasIfHigher' });
     }
   });
 
-  describe('and the janitor', () => {
+  describe('janitor metrics for KEDA', () => {
     let locations: string[];
     beforeAll(() => {
       locations = scalers[0]!.spec.triggers.map(({ metadata }) => metadata['valueLocation']!);
     });
 
-    it('says how much waits and how much runs', async () => {
+    it('report queued and running requests', async () => {
       const store = openTestStore();
       await publishModel(store, { id: 'emoji-sd' } as ModelCard);
       const page = openJanitorPage(store);
@@ -110,7 +110,7 @@ describe.skipIf(reason !== undefined)('workers are scaled', () => {
       expect(readAt(await page(), locations)).toEqual([1, 1]);
     });
 
-    it('says nothing of a model that no worker has brought yet, which KEDA takes for an error', async () => {
+    it('are missing for a model that no worker has published, which KEDA treats as an error', async () => {
       const page = openJanitorPage(openTestStore());
       expect(readAt(await page(), locations)).toEqual([undefined, undefined]);
     });
@@ -123,7 +123,7 @@ function openJanitorPage(store: StoreConnection): () => Promise<Exposition> {
   return async () => parseExposition(await metrics.expose());
 }
 
-/** As KEDA reads it: the first series that has these labels among others. */
+/** Reads a metric like KEDA: the first series that has the labels. */
 function readAt(page: Exposition, locations: readonly string[]): (number | undefined)[] {
   return locations.map((location) => {
     const { name = '', model } = /^(?<name>\w+)\{model="(?<model>[^"]+)"\}$/.exec(location)!.groups!;
@@ -138,7 +138,7 @@ async function admit(store: StoreConnection): Promise<void> {
 }
 
 async function lease(store: StoreConnection): Promise<void> {
-  const worker = { model: 'emoji-sd', workerId: 'w1', incarnation: 'i1' };
+  const worker = { shard: 'emoji-sd', workerId: 'w1', incarnation: 'i1' };
   await registerWorker(store, worker, { state: 'ready', capacity: 8, info: {} });
-  expect(await dispatchNext(store, 1, { model: worker.model })).toHaveLength(1);
+  expect(await dispatchNext(store, 1, { shard: worker.shard })).toHaveLength(1);
 }

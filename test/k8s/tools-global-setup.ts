@@ -1,4 +1,4 @@
-/** The tools of all tests here, installed once. Without them the tests are skipped, and it says why. */
+/** Installs the tools of all tests here once. Without them the tests are skipped with a warning. */
 import type { TestProject } from 'vitest/node';
 import { installKubernetesTools, type KubernetesTools } from './kubernetes-tools.ts';
 
@@ -11,6 +11,6 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<void> {
   const tools = await installKubernetesTools();
   if (tools.status !== 'ready')
-    console.warn(`\nTHE KUBERNETES MANIFESTS ARE NOT CHECKED, for want of tools: ${tools.reason}\n`);
+    console.warn(`\nTHE KUBERNETES MANIFESTS ARE NOT CHECKED, tools are missing: ${tools.reason}\n`);
   project.provide('kubernetesTools', tools);
 }

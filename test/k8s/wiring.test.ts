@@ -1,15 +1,15 @@
-/** Whatever names another thing names one that is there. */
+/** References between manifests: every name that a manifest refers to exists. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DocumentedSystem, writeDocumentedSystem } from './documented-system.ts';
-import { build, overlays, type Manifest, type Selector, whyNot, type Workload, workloadsOf } from './manifests.ts';
+import { build, overlays, type Manifest, type Selector, skipReason, type Workload, workloadsOf } from './manifests.ts';
 
-const reason = whyNot();
-/** What users write; the page says so. */
-const ownSecrets = ['darkroom-api-keys', 'darkroom-redis', 'darkroom-redis-users'];
+const reason = skipReason();
+/** Secrets that users create, as docs/kubernetes.md says. */
+const userSecrets = ['darkroom-api-keys', 'darkroom-redis', 'darkroom-redis-users'];
 
 type Scaler = { scaleTargetRef: { kind?: string; name: string } };
 
-/** Of each kind, the fields that are looked at here. */
+/** The fields that these tests read, by kind. */
 interface Specs {
   Deployment: { replicas?: number };
   Service: { selector: Record<string, string>; ports: { port: number; targetPort: string }[] };
@@ -30,7 +30,7 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis', 
   (source) => {
     const read = async (): Promise<Manifest[]> =>
       source.endsWith('.md') ? [...documented!.manifests] : await build(source);
-    it('is all in one namespace, each thing once', async () => {
+    it('all resources are in one namespace, with unique names', async () => {
       const manifests = await read();
       const ids = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
       expect(new Set(ids).size).toBe(ids.length);
@@ -38,13 +38,13 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis', 
         expect(kind === 'Namespace' ? metadata.name : metadata.namespace, `${kind} ${metadata.name}`).toBe('darkroom');
     });
 
-    it('workloads select their own pods, and no others', async () => {
+    it('workloads select their own pods only', async () => {
       const workloads = workloadsOf(await read());
       for (const workload of workloads)
         expect(selected(workloads, workload.spec.selector)).toEqual([workload.metadata.name]);
     });
 
-    it('a Service leads to ports of the pods of one workload', async () => {
+    it("a Service targets ports of one workload's pods", async () => {
       const manifests = await read();
       const workloads = workloadsOf(manifests);
       const services = ofKind(manifests, 'Service');
@@ -56,20 +56,20 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis', 
       }
     });
 
-    it('every Deployment has a budget for disruptions, of its own pods', async () => {
+    it('every Deployment has a PodDisruptionBudget for its own pods', async () => {
       const manifests = await read();
       const workloads = workloadsOf(manifests);
       const budgets = ofKind(manifests, 'PodDisruptionBudget');
       for (const { name, spec } of budgets) {
         expect(selected(workloads, spec.selector)).toEqual([name]);
-        // Nodes with the last pod of a kind can be drained too.
+        // Allows draining a node that has the only pod of a Deployment.
         expect(spec.maxUnavailable).toBe(1);
       }
       const deployments = ofKind(manifests, 'Deployment').map(({ name }) => name);
       expect(budgets.map(({ name }) => name).toSorted()).toEqual(deployments.toSorted());
     });
 
-    it('what is scaled is there, is scaled by one thing only, and says no number itself', async () => {
+    it('every autoscaler targets one Deployment that sets no replicas, and each such Deployment has one', async () => {
       const manifests = await read();
       const targets = (['HorizontalPodAutoscaler', 'ScaledObject'] as const).flatMap((kind) =>
         ofKind(manifests, kind).map(({ spec }) => spec.scaleTargetRef),
@@ -79,7 +79,7 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis', 
       expect(targets.map(({ name }) => name).toSorted()).toEqual(unnumbered.map(({ name }) => name).toSorted());
     });
 
-    it('settings, Secrets and volumes that pods name are there, or are for users to write', async () => {
+    it('ConfigMaps, Secrets and volumes that pods refer to exist, or users create them', async () => {
       const manifests = await read();
       const has = (kind: string, name: string): boolean =>
         manifests.some((manifest) => manifest.kind === kind && manifest.metadata.name === name);
@@ -96,14 +96,14 @@ describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis', 
         ];
         expect(configMaps.filter((name) => !has('ConfigMap', name))).toEqual([]);
         expect(
-          secrets.filter((name) => !(source.endsWith('.md') ? has('Secret', name) : ownSecrets.includes(name))),
+          secrets.filter((name) => !(source.endsWith('.md') ? has('Secret', name) : userSecrets.includes(name))),
         ).toEqual([]);
         const mounted = containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name));
         expect(mounted.toSorted()).toEqual([...volumes.map(({ name }) => name), ...claims].toSorted());
       }
     });
 
-    it('a route leads to a Service of this namespace', async () => {
+    it('an HTTPRoute leads to a Service of this namespace', async () => {
       const manifests = await read();
       const services = ofKind(manifests, 'Service');
       const routes = ofKind(manifests, 'HTTPRoute');
@@ -127,7 +127,7 @@ function portsOf({ spec }: Workload): string[] {
   return spec.template.spec.containers.flatMap(({ ports }) => ports.map(({ name }) => name));
 }
 
-/** Names of the workloads whose pods a selector takes. */
+/** Returns the names of the workloads whose pods a selector matches. */
 function selected(workloads: readonly Workload[], { matchLabels = {} }: Selector): string[] {
   return workloads
     .filter(({ spec: { template } }) =>

@@ -1,21 +1,21 @@
-/** The workers of a world beside those of the model. */
+/** Compares workers in Redis with those of the model. */
 import type { Same } from './differences.ts';
 import { lives } from './drive.ts';
 import type { History } from './history.ts';
-import { freeOf, listOf, patienceOf, type State, type Worker } from './state.ts';
-import { entriesOf, type Look, pairsOf, requestIds, typeOf, workerIds } from './world.ts';
+import { freeOf, listOf, maxMissedOf, type State, type Worker } from './state.ts';
+import { entriesOf, type Snapshot, pairsOf, requestIds, typeOf, workerIds } from './world.ts';
 
-export function compareWorker(same: Same, look: Look, state: State, history: History, name: number): void {
+export function compareWorker(same: Same, snapshot: Snapshot, state: State, history: History, name: number): void {
   const place = history.workers[name]!;
   const id = workerIds[place]!;
   const worker = state.workers[name]!;
-  const fields = pairsOf(look, `worker:${id}`);
+  const fields = pairsOf(snapshot, `worker:${id}`);
   const lists = ['loading', 'idle', 'busy', 'asleep', 'draining'].filter(
-    (list) => id in pairsOf(look, `workers:${list}`),
+    (list) => id in pairsOf(snapshot, `workers:${list}`),
   );
   same(`${id} lists`, lists, worker ? [listOf(worker)] : []);
-  same(`${id} is heard of`, id in pairsOf(look, 'workers:heard'), worker !== null);
-  same(`${id} mark`, look[`drained:${id}`]?.[1], state.marks[name] ? lives[state.marks[name]] : undefined);
+  same(`${id} has a heartbeat`, id in pairsOf(snapshot, 'workers:heard'), worker !== null);
+  same(`${id} mark`, snapshot[`drained:${id}`]?.[1], state.marks[name] ? lives[state.marks[name]] : undefined);
   if (worker === null) return;
   same(`${id} life`, fields['incarnation'], lives[worker.life]);
   same(`${id} list`, fields['list'], listOf(worker));
@@ -23,32 +23,32 @@ export function compareWorker(same: Same, look: Look, state: State, history: His
   same(`${id} capacity`, Number(fields['capacity']), worker.capacity);
   same(
     `${id} flags`,
-    [fields['loading'], fields['asleep'], fields['stopping'] ?? '0', Boolean(fields['pace'])],
+    [fields['loading'], fields['asleep'], fields['stopping'] ?? '0', Boolean(fields['throughput'])],
     [worker.isLoading ? '1' : '0', worker.isAsleep ? '1' : '0', worker.isStopping ? '1' : '0', worker.hasPace],
   );
-  const heard = Number(pairsOf(look, 'workers:heard')[id]);
-  same(`${id} sweeps missed`, Number(pairsOf(look, 'swept')['count'] ?? 0) - heard, worker.missed);
+  const lastSweep = Number(pairsOf(snapshot, 'workers:heard')[id]);
+  same(`${id} sweeps missed`, Number(pairsOf(snapshot, 'swept')['count'] ?? 0) - lastSweep, worker.missed);
   if (listOf(worker) === 'busy')
-    same(`${id} place among the busy`, Number(pairsOf(look, 'workers:busy')[id]), freeOf(worker));
-  const leases = Object.entries(pairsOf(look, `leases:${id}`)).map(([lease, held]) => `${lease.split(' ')[0]} ${held}`);
-  const expected = worker.leases.flatMap((held, request) =>
-    held === null ? [] : [`${requestIds[request]} ${held} 128x128`],
+    same(`${id} score among busy workers`, Number(pairsOf(snapshot, 'workers:busy')[id]), freeOf(worker));
+  const leases = Object.entries(pairsOf(snapshot, `leases:${id}`)).map(
+    ([lease, value]) => `${lease.split(' ')[0]} ${value}`,
+  );
+  const expected = worker.leases.flatMap((slots, request) =>
+    slots === null ? [] : [`${requestIds[request]} ${slots} 128x128`],
   );
   same(`${id} leases`, leases.toSorted(), expected);
-  const inbox = entriesOf(look, `inbox:${id}`, 'message').map(([, message]) => message);
-  same(`${id} inbox`, inbox.map(inWords), history.inboxes[place]);
+  const inbox = entriesOf(snapshot, `inbox:${id}`, 'message').map(([, message]) => message);
+  same(`${id} inbox`, inbox.map(summarize), history.inboxes[place]);
   const given = history.deliveries.filter((delivery) => delivery.place === place).map(({ token }) => token);
-  const strange = inbox.flatMap((message) =>
-    [...message.matchAll(/"token":"([^"]+)"/g)].map(([, token = '']) => token),
-  );
+  const tokens = inbox.flatMap((message) => [...message.matchAll(/"token":"([^"]+)"/g)].map(([, token = '']) => token));
   same(
-    `${id} tokens that nobody was told of`,
-    strange.filter((token) => !given.includes(token)),
+    `${id} tokens in messages that no dispatch returned`,
+    tokens.filter((token) => !given.includes(token)),
     [],
   );
 }
 
-function inWords(message: string): string {
+function summarize(message: string): string {
   const type = typeOf(message);
   if (type !== 'run') return type;
   const run = [...message.matchAll(/"envelope":\{"id":"(?<id>[^"]+)"/g)].map(({ groups }) =>
@@ -57,21 +57,21 @@ function inWords(message: string): string {
   return `run ${run.join(' ')}`;
 }
 
-/** What is summed up over the workers that take leases, and who is kept for one alone. */
-export function comparePool(same: Same, look: Look, state: State, history: History): void {
+/** Compares the sums over workers that take leases, the reservation and the sweep settings. */
+export function comparePool(same: Same, snapshot: Snapshot, state: State, history: History): void {
   const { workers, reserved } = state;
   const open = workers.filter((worker): worker is Worker => worker?.mode === 'open');
-  const room = pairsOf(look, 'room');
-  const sumOf = (field: string): number => Number(room[field] ?? 0);
-  const paced = open.filter(({ hasPace }) => hasPace).length;
-  same('room', ['workers', 'capacity', 'free', 'paced', 'remainingCost'].map(sumOf), [
+  const capacity = pairsOf(snapshot, 'capacity');
+  const sumOf = (field: string): number => Number(capacity[field] ?? 0);
+  const measured = open.filter(({ hasPace }) => hasPace).length;
+  same('capacity', ['workers', 'capacity', 'free', 'measured', 'remainingCost'].map(sumOf), [
     open.length,
     open.length * state.capacity,
     open.reduce((sum, worker) => sum + Math.max(0, freeOf(worker)), 0),
-    paced,
-    7 * paced,
+    measured,
+    7 * measured,
   ]);
-  same('room goes with the last worker', 'room' in look, open.length > 0);
-  same('reserved', look['reserved']?.[1], reserved === null ? undefined : workerIds[history.workers[reserved]!]);
-  same('patience', Number(pairsOf(look, 'swept')['patience']), patienceOf(state));
+  same('capacity is deleted with the last worker', 'capacity' in snapshot, open.length > 0);
+  same('reserved', snapshot['reserved']?.[1], reserved === null ? undefined : workerIds[history.workers[reserved]!]);
+  same('maxMissed', Number(pairsOf(snapshot, 'swept')['maxMissed']), maxMissedOf(state));
 }

@@ -1,52 +1,52 @@
-/** What the scripts made beside what the model says: a difference is a line. */
+/** Compares Redis after the scripts ran with the state of the model; returns one line per difference. */
 import type { Dispatchable } from '@darkroom/core';
 import { comparePool, compareWorker } from './compare-workers.ts';
 import { type Differences, expectSame, type Same } from './differences.ts';
-import { bytes } from './drive.ts';
 import { isAtRest } from './explore.ts';
 import { endOf, type History, leasesOf } from './history.ts';
 import { type Action, freeOf, isOffered, listOf, queueOf, type State } from './state.ts';
-import { entriesOf, keyKinds, type Look, owners, pairsOf, requestIds, typeOf, workerIds } from './world.ts';
+import { entriesOf, keyKinds, type Snapshot, owners, pairsOf, requestIds, typeOf, workerIds } from './world.ts';
 
-/** What a model keeps for ever: counts, entries that are cut off, and the account of each owner. */
-const staying = new Set(['arrivals', 'dead', 'shares', 'swept', 'tally', 'webhooks']);
+/** Keys that a model retains for ever: counters, capped streams, and the byte counters of owners. */
+const staying = new Set(['arrivals', 'dead', 'shares', 'swept', 'counters', 'webhooks']);
 
-/** A reply as the model gives it. */
+/** Converts the reply of a script to the form of the model. */
 export function replyOf(action: Action, reply: unknown, workers: readonly number[]): unknown[] {
   const list = Array.isArray(reply) ? (reply as unknown[]) : [reply];
-  // The scripts say more than that, which depends on costs and names.
+  // The scripts also return costs and names, which the model does not know.
   if (action.do.startsWith('admit') || action.do === 'cancel') {
     return list[0] === 'admitted' ? ['admitted', list[1], list[2] === 1] : list.slice(0, 1);
   }
   if (action.do === 'expire') return list.slice(1).map((id) => requestIds.indexOf(id as string));
   if (action.do === 'dispatch') return list.map((outcome) => (outcome as unknown[])[0]);
   if (!action.do.startsWith('sweep')) return list;
-  const buried = list.slice(1).map((each) => workers.indexOf(workerIds.indexOf((each as string[])[0]!)));
-  return buried.toSorted((one, other) => one - other);
+  // The first two values are numbers.
+  const reaped = list.slice(2).map((each) => workers.indexOf(workerIds.indexOf((each as string[])[0]!)));
+  return reaped.toSorted((one, other) => one - other);
 }
 
-/** All of a world beside a state of the model and what was said on the way to it. */
-export function compare(look: Look, state: State, history: History): Differences {
+/** Compares all keys of a world with a state of the model, and logs and inboxes with the world's history. */
+export function compare(snapshot: Snapshot, state: State, history: History): Differences {
   const differences: Differences = [];
-  const same = (what: string, found: unknown, expected: unknown): void =>
-    expectSame(differences, what, found, expected);
+  const same = (label: string, found: unknown, expected: unknown): void =>
+    expectSame(differences, label, found, expected);
   for (const [request, { phase }] of state.requests.entries())
-    if (phase !== 'none') compareRequest(same, look, state, history, request);
-  compareQueue(same, look, state);
-  for (const [worker] of state.workers.entries()) compareWorker(same, look, state, history, worker);
-  comparePool(same, look, state, history);
-  compareCounts(same, look, state, history);
-  same('keys', Object.keys(look).toSorted(), keysIn(look, state, history));
+    if (phase !== 'none') compareRequest(same, snapshot, state, history, request);
+  compareQueue(same, snapshot, state);
+  for (const [worker] of state.workers.entries()) compareWorker(same, snapshot, state, history, worker);
+  comparePool(same, snapshot, state, history);
+  compareCounts(same, snapshot, state, history);
+  same('keys', Object.keys(snapshot).toSorted(), keysIn(snapshot, state, history));
   if (isAtRest(state))
     same(
-      'keys that stay at rest',
-      Object.keys(look).filter((name) => look[name]![0] === -1 && !staying.has(name)),
+      'keys without a TTL when idle',
+      Object.keys(snapshot).filter((name) => snapshot[name]![0] === -1 && !staying.has(name)),
       [],
     );
   return differences;
 }
 
-/** What a former is shown beside what it may decide on. */
+/** Compares the dispatchable state with the model. */
 export function compareView(
   { workers, requests, reservedWorkerId }: Dispatchable,
   state: State,
@@ -57,25 +57,25 @@ export function compareView(
   const offered = state.workers.flatMap((worker, name) =>
     worker && isOffered(state, worker) ? [`${nameOf(name)} ${listOf(worker)} ${freeOf(worker)}`] : [],
   );
-  const shown = workers.map(
+  const found = workers.map(
     ({ id, isIdle, isAsleep, free }) => `${id} ${isIdle ? 'idle' : isAsleep ? 'asleep' : 'busy'} ${free}`,
   );
-  expectSame(differences, 'workers that a former is shown', shown.toSorted(), offered.toSorted());
+  expectSame(differences, 'dispatchable workers', found.toSorted(), offered.toSorted());
   const queue = offered.length > 0 ? queueOf(state).map((request) => requestIds[request]!) : [];
   expectSame(
     differences,
-    'requests that a former is shown',
+    'dispatchable requests',
     requests.map(({ id }) => id),
     queue,
   );
   const reserved = state.reserved === null ? undefined : nameOf(state.reserved);
-  expectSame(differences, 'who is shown as reserved', reservedWorkerId, reserved);
+  expectSame(differences, 'reserved worker in the dispatchable state', reservedWorkerId, reserved);
   return differences;
 }
 
-function compareRequest(same: Same, look: Look, state: State, history: History, request: number): void {
+function compareRequest(same: Same, snapshot: Snapshot, state: State, history: History, request: number): void {
   const id = requestIds[request]!;
-  const fields = pairsOf(look, `request:${id}`);
+  const fields = pairsOf(snapshot, `request:${id}`);
   const { phase, hasRun, attempts, hasAdvanced, hasOutput, isCanceling, worker } = state.requests[request]!;
   const isEnded = phase === 'ended';
   same(`${id} state`, fields['state'], isEnded ? endOf(history, request) : phase);
@@ -85,14 +85,14 @@ function compareRequest(same: Same, look: Look, state: State, history: History, 
     same(`${id} has advanced`, 'hasAdvanced' in fields, hasAdvanced);
     same(`${id} has its output`, 'output:0' in fields, hasOutput);
   }
-  same(`${id} is to be dropped`, 'cancel' in fields, isCanceling);
+  same(`${id} is being canceled`, 'cancel' in fields, isCanceling);
   const place = worker === null ? undefined : history.workers[worker]!;
   same(`${id} worker`, fields['worker'], place === undefined ? undefined : workerIds[place]);
-  const token = place === undefined ? undefined : leasesOf(look, place).get(request);
+  const token = place === undefined ? undefined : leasesOf(snapshot, place).get(request);
   same(`${id} token is that of the lease`, fields['token'], token);
   const log = history.logs[request]!;
-  const events = entriesOf(look, `events:${id}`, 'body');
-  // One that has only been queued has no log yet.
+  const events = entriesOf(snapshot, `events:${id}`, 'body');
+  // A request that was only queued has no log yet.
   same(
     `${id} log`,
     events.map(([, body]) => typeOf(body)),
@@ -105,8 +105,8 @@ function compareRequest(same: Same, look: Look, state: State, history: History, 
   );
   same(`${id} sequence`, Number(fields['sequence']), log.length);
   for (const name of [`request:${id}`, `input:${id}`, `events:${id}`, `output:${id}:0`]) {
-    const ttlMs = look[name]?.[0];
-    if (ttlMs !== undefined) same(`${name} has a time to live`, ttlMs > 0, isEnded);
+    const ttlMs = snapshot[name]?.[0];
+    if (ttlMs !== undefined) same(`${name} has a TTL`, ttlMs > 0, isEnded);
   }
 }
 
@@ -114,61 +114,78 @@ function idsOf(requests: readonly number[]): string[] {
   return requests.map((request) => requestIds[request]!);
 }
 
-function compareQueue(same: Same, look: Look, state: State): void {
+function compareQueue(same: Same, snapshot: Snapshot, state: State): void {
   const { requests } = state;
   const queue = queueOf(state);
   const fresh = queue.filter((request) => !requests[request]!.hasRun);
   const open = requests.flatMap(({ phase }, request) => (phase === 'queued' || phase === 'running' ? [request] : []));
-  const members = (name: string): string[] => Object.keys(pairsOf(look, name));
+  const members = (name: string): string[] => Object.keys(pairsOf(snapshot, name));
   same('front', members('front'), idsOf(queue.filter((request) => requests[request]!.hasRun)));
-  same('line', members(`line:${owners[0]}`), idsOf(fresh));
+  same('queued', members(`queued:${owners[0]}`), idsOf(fresh));
   same('places', members('places').length, fresh.length);
   same('waiting', members('waiting').toSorted(), idsOf(queue).toSorted());
   same('deadlines', members('deadlines').toSorted(), idsOf(open).toSorted());
-  const shares = pairsOf(look, 'shares');
-  same('lines', Number(shares['lines'] ?? 0), fresh.length > 0 ? 1 : 0);
-  same('cost of what waits', Number(shares['cost'] ?? 0), queue.length);
-  same('open', pairsOf(look, 'open'), open.length > 0 ? { [owners[0]!]: String(open.length) } : {});
-  const kept = look[`bytes:${owners[0]}`];
-  same('bytes of what is open', Number(pairsOf(look, `bytes:${owners[0]}`)['open'] ?? 0), open.length * bytes);
-  if (kept) same('bytes have a time to live', kept[0] > 0, open.length === 0);
+  const shares = pairsOf(snapshot, 'shares');
+  same('owners', Number(shares['owners'] ?? 0), fresh.length > 0 ? 1 : 0);
+  same('cost of the queue', Number(shares['cost'] ?? 0), queue.length);
+  same('open', pairsOf(snapshot, 'open'), open.length > 0 ? { [owners[0]!]: String(open.length) } : {});
+  const kept = snapshot[`bytes:${owners[0]}`];
+  const total = Number(pairsOf(snapshot, `bytes:${owners[0]}`)['total'] ?? 0);
+  same('stored bytes', total, storedBytes(snapshot));
+  if (kept) same('bytes have a TTL', kept[0] > 0, open.length === 0);
 }
 
-function compareCounts(same: Same, look: Look, { requests }: State, history: History): void {
+/** Returns the bytes that the requests hold: 6,000 each, envelopes, webhooks, checkpoints and outputs. */
+function storedBytes(snapshot: Snapshot): number {
+  const lengthOf = (name: string): number => ((snapshot[name]?.[1] ?? '') as string).length;
+  const ofRequests = requestIds.map((id) => {
+    const { info: _info, ...chunks } = pairsOf(snapshot, `output:${id}:0`);
+    const outputBytes = Object.values(chunks).reduce((sum, chunk) => sum + chunk.length, 0);
+    const request = pairsOf(snapshot, `request:${id}`);
+    const ownBytes = request['state'] === undefined ? 0 : 6000 + (request['webhook'] ?? '').length;
+    return ownBytes + lengthOf(`input:${id}`) + lengthOf(`checkpoint:${id}:0`) + outputBytes;
+  });
+  return ofRequests.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+function compareCounts(same: Same, snapshot: Snapshot, { requests }: State, history: History): void {
   const counts: Record<string, number> = {};
-  for (const [field, count] of Object.entries(pairsOf(look, 'tally'))) {
-    const [what = '', which = '', bucket] = field.split(':');
-    const name = what === 'end' && bucket !== 'ms' ? which : what;
+  for (const [field, count] of Object.entries(pairsOf(snapshot, 'counters'))) {
+    const [group = '', state = '', bucket] = field.split(':');
+    const name = group === 'end' && bucket !== 'ms' ? state : group;
     counts[name] = (counts[name] ?? 0) + Number(count);
   }
-  const told = requests.flatMap((_request, request) => history.logs[request]!);
+  const logged = requests.flatMap((_request, request) => history.logs[request]!);
   for (const end of ['succeeded', 'failed', 'canceled', 'expired'])
-    same(end, counts[end] ?? 0, told.filter((type) => type === end).length);
+    same(end, counts[end] ?? 0, logged.filter((type) => type === end).length);
   const admitted = requests.filter(({ phase }) => phase !== 'none').length;
-  same('requeues', counts['requeue'] ?? 0, told.filter((type) => type === 'queued').length - admitted);
+  same('requeues', counts['requeue'] ?? 0, logged.filter((type) => type === 'queued').length - admitted);
   const failed = requests.flatMap((_request, request) =>
     endOf(history, request) === 'failed' ? [requestIds[request]!] : [],
   );
   same(
     'dead',
-    entriesOf(look, 'dead', 'id')
+    entriesOf(snapshot, 'dead', 'id')
       .map(([, id]) => id)
       .toSorted(),
     failed,
   );
-  const asked = new Set(['started', 'succeeded', 'failed', 'canceled', 'expired']);
-  const outbox = entriesOf(look, 'webhooks', 'body').map(([, body]) => typeOf(body));
+  const subscribed = new Set(['started', 'succeeded', 'failed', 'canceled', 'expired']);
+  const outbox = entriesOf(snapshot, 'webhooks', 'body').map(([, body]) => typeOf(body));
   same(
     'webhooks',
     outbox,
-    history.logs[0]!.filter((type) => asked.has(type)),
+    history.logs[0]!.filter((type) => subscribed.has(type)),
   );
 }
 
-/** All that may be there: what a state needs, and what stays of those that are over. */
-function keysIn(look: Look, { requests, workers, marks, reserved }: State, history: History): string[] {
+/**
+ * Returns the keys that may exist: those that the state requires, and those that ended requests and reaped workers
+ * leave.
+ */
+function keysIn(snapshot: Snapshot, { requests, workers, marks, reserved }: State, history: History): string[] {
   const open = requests.flatMap(({ phase }, request) => (phase === 'queued' || phase === 'running' ? [request] : []));
-  const kept = ({ name, kind, request, place }: (typeof keyNames)[number]): boolean => {
+  const isExpected = ({ name, kind, request, place }: (typeof keyNames)[number]): boolean => {
     const phase = requests[request]?.phase ?? 'none';
     const log = history.logs[request] ?? [];
     const worker = workers[history.workers.indexOf(place)];
@@ -181,8 +198,8 @@ function keysIn(look: Look, { requests, workers, marks, reserved }: State, histo
       case 'output':
         return log.includes('output');
       case 'checkpoint':
-        // An older one may stand there too.
-        return phase !== 'ended' && name in look;
+        // The checkpoint of an earlier attempt may exist, too.
+        return phase !== 'ended' && name in snapshot;
       case 'previews':
       case 'promptless':
       case 'paused':
@@ -190,7 +207,7 @@ function keysIn(look: Look, { requests, workers, marks, reserved }: State, histo
       case 'worker':
         return worker != null;
       case 'inbox':
-        return worker != null && name in look;
+        return worker != null && name in snapshot;
       case 'leases':
         return worker?.leases.some((lease) => lease !== null) ?? false;
       case 'drained':
@@ -198,16 +215,16 @@ function keysIn(look: Look, { requests, workers, marks, reserved }: State, histo
       case 'deadlines':
       case 'open':
         return open.length > 0;
-      case 'room':
+      case 'capacity':
         return workers.some((each) => each?.mode === 'open');
       case 'reserved':
         return reserved !== null;
       default:
-        // Members and entries are compared one by one; these stay, and are few.
-        return name in look;
+        // Their members and entries are compared one by one.
+        return name in snapshot;
     }
   };
-  return keyNames.filter(kept).map(({ name }) => name);
+  return keyNames.filter(isExpected).map(({ name }) => name);
 }
 
 const keyNames = keyKinds

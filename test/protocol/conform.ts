@@ -1,29 +1,30 @@
 /**
- * Drives the real scripts along every transition of an explored graph. What stands in Redis in a state is copied for each of its
- * transitions, so each costs one script and one look, however long the way to it is; what changes nothing shares a copy.
+ * Runs the real scripts along every transition of an explored graph. The keys of a state are copied for each of its
+ * transitions, so a transition costs one script and one read of the keys, however long the way to the state.
+ * Transitions that change nothing share a copy.
  */
 import type { StoreConnection } from '@darkroom/store';
 import { compare, compareView } from './compare.ts';
 import { baseOf, begin, earlierDispatches, view, type World } from './drive.ts';
-import { type Graph, inWords, wayTo } from './explore.ts';
+import { type Graph, describeAction, wayTo } from './explore.ts';
 import type { History } from './history.ts';
 import type { Action, State } from './state.ts';
-import { checkReplies, takeTurns } from './turns.ts';
+import { checkReplies, sendActions } from './turns.ts';
 import { openWorlds, type Worlds } from './world.ts';
 
-/** Commands that are on their way at once: enough to keep Redis busy. */
+/** Number of states whose commands are in flight at the same time: enough to keep Redis busy. */
 const statesAtOnce = 32;
 
 export interface Coverage {
   states: number;
   transitions: number;
-  /** Commands that were sent once more. */
+  /** Commands that were sent a second time. */
   resends: number;
-  /** The first few, with the shortest way to each. */
+  /** The first differences, each with the shortest way to it. */
   differences: string[];
 }
 
-const mostDifferences = 10;
+const maxDifferences = 10;
 
 export function conform(store: StoreConnection, graph: Graph): Promise<Coverage> {
   return new Conformance(store, graph).cover();
@@ -47,8 +48,8 @@ class Conformance {
     this.#histories.set(0, await begin(this.#store, 's0', this.#graph[0]!.state, this.#worlds));
     const underway = new Set<Promise<void>>();
     let number = 0;
-    while (!this.#isRed && (number < this.#graph.length || underway.size > 0)) {
-      // Those that have been come to.
+    while (!this.#hasTooManyDifferences && (number < this.#graph.length || underway.size > 0)) {
+      // Start the states that have been reached.
       while (underway.size < statesAtOnce && this.#histories.has(number)) {
         const covering = this.#coverState(number++).finally(() => underway.delete(covering));
         underway.add(covering);
@@ -59,17 +60,17 @@ class Conformance {
     return this.coverage;
   }
 
-  get #isRed(): boolean {
-    return this.coverage.differences.length >= mostDifferences;
+  get #hasTooManyDifferences(): boolean {
+    return this.coverage.differences.length >= maxDifferences;
   }
 
   async #coverState(number: number): Promise<void> {
     const { state, edges } = this.#graph[number]!;
     const history = this.#histories.get(number)!;
     const world: World = { store: this.#store, name: `s${number}`, history };
-    const still = edges.filter(({ to, isSwapped }) => to === number && !isSwapped).map(({ action }) => action);
-    const moving = edges.filter(({ to, isSwapped }) => to !== number || isSwapped);
-    const walks = moving.map(({ action, to, isFirst, isSwapped }) => {
+    const unchanged = edges.filter(({ to, isSwapped }) => to === number && !isSwapped).map(({ action }) => action);
+    const changing = edges.filter(({ to, isSwapped }) => to !== number || isSwapped);
+    const walks = changing.map(({ action, to, isFirst, isSwapped }) => {
       const name = isFirst ? `s${to}` : `c${this.#copies++}`;
       return this.#walk(world, state, [action], { name, isFirst }).then((after) => {
         if (!isFirst || after === undefined) return;
@@ -77,15 +78,16 @@ class Conformance {
         this.#histories.set(to, { ...after, workers });
       });
     });
-    walks.push(this.#walk(world, state, still, { name: `c${this.#copies++}`, isFirst: false }).then(() => {}));
-    // Those are besides: what they come to depends on the way, and is the state of another transition.
+    walks.push(this.#walk(world, state, unchanged, { name: `c${this.#copies++}`, isFirst: false }).then(() => {}));
+    // Resend earlier dispatches as well. Their outcomes depend on the way to this state, so they are no transitions of
+    // the graph.
     const earlier = earlierDispatches(state, history);
     for (const action of earlier)
       walks.push(this.#walk(world, state, [action], { name: `c${this.#copies++}`, isFirst: false }).then(() => {}));
     this.coverage.resends += earlier.length;
     this.coverage.transitions += edges.length;
-    const seen = await view(world, state);
-    const differences = compareView(seen, state, history);
+    const dispatchable = await view(world, state);
+    const differences = compareView(dispatchable, state, history);
     if (differences.length > 0) await this.#report(world, state, [], differences);
     await Promise.all(walks);
     await this.#worlds.delete(baseOf(world));
@@ -93,7 +95,7 @@ class Conformance {
     this.coverage.states += 1;
   }
 
-  /** Does one thing after the other in a copy, each twice if it may come twice, and looks at what came of all. */
+  /** Runs actions in a copy of a world, resends those that may be resent, and compares the keys at the end. */
   async #walk(
     from: World,
     state: State,
@@ -103,29 +105,29 @@ class Conformance {
     const world = { ...from, name: to.name };
     const differences: string[] = [];
     const copying = this.#worlds.copy(baseOf(from), baseOf(world));
-    const turns = takeTurns(world, state, actions);
-    const looking = this.#worlds.look(baseOf(world), { isLast: !to.isFirst });
+    const run = sendActions(world, state, actions);
+    const reading = this.#worlds.read(baseOf(world), { isLast: !to.isFirst });
     await copying;
-    for (const turn of turns.taken) await checkReplies(turn, world, differences);
-    const look = await looking;
-    const history = { ...turns.history, look, deliveries: await turns.deliveries() };
-    differences.push(...compare(look, turns.state, history));
-    this.coverage.resends += turns.taken.filter(({ again }) => again !== undefined).length;
+    for (const each of run.taken) await checkReplies(each, world, differences);
+    const snapshot = await reading;
+    const history = { ...run.history, snapshot, deliveries: await run.deliveries() };
+    differences.push(...compare(snapshot, run.state, history));
+    this.coverage.resends += run.taken.filter(({ again }) => again !== undefined).length;
     if (differences.length > 0) await this.#report(from, state, actions, differences);
     return differences.length > 0 && !to.isFirst ? undefined : history;
   }
 
   async #report(from: World, state: State, actions: readonly Action[], differences: readonly string[]): Promise<void> {
-    // Which of many it was is found by doing each alone.
+    // To find the action with the difference, run each alone.
     if (actions.length > 1) {
       const count = this.coverage.differences.length;
       for (const action of actions)
         await this.#walk(from, state, [action], { name: `c${this.#copies++}`, isFirst: false });
       if (this.coverage.differences.length > count) return;
     }
-    if (this.#isRed) return;
+    if (this.#hasTooManyDifferences) return;
     const way = wayTo(this.#graph, Number(from.name.slice(1)));
-    const lines = [...way, ...actions].map((action) => `  ${inWords(action)}`);
+    const lines = [...way, ...actions].map((action) => `  ${describeAction(action)}`);
     this.coverage.differences.push([...differences, 'after', ...lines].join('\n'));
   }
 }

@@ -1,8 +1,8 @@
-/** Does what an action says by the store's own functions, so by the real scripts. */
+/** Performs actions with the store's own functions, that is with the real scripts. */
 import type { Dispatchable } from '@darkroom/core';
 import {
   admitRequest,
-  askWorker,
+  sendCommand,
   cancelRequest,
   type Delivery,
   dispatchRequests,
@@ -17,41 +17,40 @@ import {
   type StoreConnection,
   sweepWorkers,
   unregisterWorker,
-  withdrawWorker,
+  drainByOperator,
   writeBatch,
 } from '@darkroom/store';
 import { testEnvelope } from '@darkroom/testing';
 import { beginHistory, type Call, type History, leasesOf } from './history.ts';
-import { type Action, type Lease, type Over, type State, slots, type What, whats } from './state.ts';
+import { type Action, type Lease, type Deadline, type State, slots, type WriteKind, writeKinds } from './state.ts';
 import { owners, requestIds, workerIds, type Worlds } from './world.ts';
 
 export interface World {
   store: StoreConnection;
-  /** The model whose keys it has. */
+  /** The model id whose keys the world has. */
   name: string;
   history: History;
 }
 
-/** What went to Redis, and what Redis says to it. */
+/** A command that was sent, and its pending reply. */
 export interface Sent {
   call: Call;
   reply: Promise<unknown>;
 }
 
-/** Time that no test waits for, ms. */
+/** A timeout that never expires in a test, ms. */
 const longMs = 3_600_000;
 export const lives = { 1: 'first', 2: 'second' } as const;
-export const bytes = 1000;
 const paces = { costMs: { fast: 2, slow: 4 }, stepMs: { fast: 10, slow: 20 }, remainingCost: 7 };
 
-/** A world in which nothing has happened but one sweep: the first always counts, and no other has to. */
+/** Creates a world in which only one sweep happened: the first sweep always counts, so later ones need not. */
 export async function begin(store: StoreConnection, name: string, state: State, worlds: Worlds): Promise<History> {
   const history = beginHistory();
   await send({ store, name, history }, state, { do: 'sweep' })!.reply;
-  return { ...history, look: await worlds.look(baseOf({ store, name })) };
+  return { ...history, snapshot: await worlds.read(baseOf({ store, name })) };
 }
 
-/** What a former sees. */
+/** Reads the dispatchable state. */
 export function view(world: World, { requests, workers }: State): Promise<Dispatchable> {
   const options = { maxWorkers: workers.length, maxRequests: requests.length };
   return readDispatchable(record(world, []), world.name, options);
@@ -61,25 +60,28 @@ export function baseOf({ store, name }: Pick<World, 'store' | 'name'>): string {
   return store.keysOf(name).base;
 }
 
-/** Sends all that an action needs without waiting for anything, so that much of it can be on its way; `undefined` for what needs no script. */
+/**
+ * Sends the commands of an action without awaiting them, so that many can be in flight; `undefined` if it needs no
+ * script.
+ */
 export function send(world: World, state: State, action: Action): Sent | undefined {
   const { store, history } = world;
   const calls: Sent[] = [];
   const recording = record(world, calls);
-  if (action.do === 'expire' && action.over !== 'none') age(world, action.request, action.over);
-  if (action.do === 'dispatch' && action.late) age(world, action.late.request, action.late.over);
-  const early = before(world, state, action);
-  const doing = early === undefined ? perform(recording, world, state, action) : replay(world, early, calls);
-  // Who sent it looks at the reply itself.
-  doing?.catch(() => {});
-  if (doing === undefined) {
+  if (action.do === 'expire' && action.deadline !== 'none') age(world, action.request, action.deadline);
+  if (action.do === 'dispatch' && action.passed) age(world, action.passed.request, action.passed.deadline);
+  const earlier = earlierCall(world, state, action);
+  const pending = earlier === undefined ? perform(recording, world, state, action) : replay(world, earlier, calls);
+  // The caller handles the rejection of the reply.
+  pending?.catch(() => {});
+  if (pending === undefined) {
     const lapsed = action.do === 'lapse-mark' ? `drained:${workerIds[history.workers[action.worker]!]}` : 'reserved';
     void store.redis.del(`${baseOf(world)}:${lapsed}`);
   }
   return calls[0];
 }
 
-/** Sends a command again, byte for byte. */
+/** Resends a command, byte for byte. */
 export function sendAgain(world: World, call: Call): Sent {
   const calls: Sent[] = [];
   void replay(world, call, calls).catch(() => {});
@@ -93,7 +95,7 @@ function replay(world: World, [command, ...values]: Call, calls: Sent[]): Promis
   return redis[command]!(baseOf(world), ...values);
 }
 
-/** The store, but for this world's keys alone; it notes what is sent. */
+/** Returns a view of the store that uses only this world's keys and records the commands it sends. */
 function record({ store, name }: World, calls: Sent[]): StoreConnection {
   const keys = store.keysOf(name);
   const commands = store.redis as unknown as Record<string, (...values: unknown[]) => Promise<unknown>>;
@@ -102,7 +104,7 @@ function record({ store, name }: World, calls: Sent[]): StoreConnection {
     (base: unknown, ...values: unknown[]) => {
       const reply = commands[command]!(base, ...values);
       calls.push({ call: [command, ...values], reply });
-      // On a slow machine a reservation must not be over by itself.
+      // Reservations must not expire by themselves on a slow machine.
       if (command === 'dispatch/dispatch-requests') void store.redis.pexpire(keys.reserved, longMs);
       return reply;
     };
@@ -114,23 +116,26 @@ function record({ store, name }: World, calls: Sent[]): StoreConnection {
   }) as StoreConnection;
 }
 
-/** What was sent before, if an action is that again: the same submit, or a dispatch whose first answer came late or never. */
-function before({ history }: World, state: State, action: Action): Call | undefined {
+/**
+ * Returns the earlier command that an action resends: the same submit, or a dispatch whose first reply came late or
+ * never.
+ */
+function earlierCall({ history }: World, state: State, action: Action): Call | undefined {
   if (action.do === 'admit-again') return history.admissions.get(action.request);
   if (action.do !== 'dispatch') return undefined;
   const call = history.dispatches.get(planOf(history, action));
   return call && (action.own !== undefined || ownOf(call, state, history).length === 0) ? call : undefined;
 }
 
-/** The requests that run by a dispatch. */
-function ownOf([, id]: Call, { requests }: State, { look, workers }: History): number[] {
+/** Returns the running requests that a dispatch command leased. */
+function ownOf([, id]: Call, { requests }: State, { snapshot, workers }: History): number[] {
   return requests.flatMap(({ worker }, request) => {
-    const token = worker === null ? undefined : leasesOf(look, workers[worker]!).get(request);
+    const token = worker === null ? undefined : leasesOf(snapshot, workers[worker]!).get(request);
     return token?.startsWith(String(id)) === true ? [request] : [];
   });
 }
 
-/** Every dispatch by which something runs, to be sent again: its answer never came, and much has happened since. */
+/** Returns every dispatch whose leases still run, to be resent: its reply never came, and much has happened since. */
 export function earlierDispatches(state: State, history: History): Action[] {
   return [...history.dispatches].flatMap(([plan, call]): Action[] => {
     const own = ownOf(call, state, history);
@@ -141,29 +146,33 @@ export function earlierDispatches(state: State, history: History): Action[] {
   });
 }
 
-/** Names a dispatch by what it decides, in this world's names. */
+/** Identifies a dispatch by its leases, with worker indexes of this world. */
 export function planOf({ workers }: History, { leases, reserve }: Extract<Action, { do: 'dispatch' }>): string {
   return JSON.stringify([leases.map((lease) => ({ ...lease, worker: workers[lease.worker] })), workers[reserve ?? -1]]);
 }
 
 function perform(store: StoreConnection, world: World, state: State, action: Action): Promise<unknown> | undefined {
   const { name: model, history } = world;
-  const nameOf = (worker: number): { model: string; workerId: string } => ({
-    model,
+  const nameOf = (worker: number): { shard: string; workerId: string } => ({
+    shard: model,
     workerId: workerIds[history.workers[worker]!]!,
   });
   switch (action.do) {
     case 'admit':
     case 'admit-other':
-      return admitRequest(store, envelopeOf(model, action.request), { queueMaxLength: 100, unserved: 'accept' });
+      return admitRequest(store, envelopeOf(model, action.request), {
+        queueMaxLength: 100,
+        unserved: 'accept',
+        ownerMaxBytes: 1e9,
+      });
     case 'cancel':
       return cancelRequest(store, requestIds[action.request]!);
     case 'expire':
       return expireRequests(store, model);
     case 'dispatch': {
-      const leases = action.leases.map(({ worker, isAlone, requests }) => {
+      const leases = action.leases.map(({ worker, isExclusive, requests }) => {
         const { workerId } = nameOf(worker);
-        return { workerId, isExclusive: isAlone, requestIds: requests.map((request) => requestIds[request]!) };
+        return { workerId, isExclusive, requestIds: requests.map((request) => requestIds[request]!) };
       });
       const reserveWorkerId = action.reserve === undefined ? undefined : nameOf(action.reserve).workerId;
       return dispatchRequests(store, model, leases, { reserveWorkerId });
@@ -187,11 +196,11 @@ function perform(store: StoreConnection, world: World, state: State, action: Act
     case 'leave':
       return unregisterWorker(store, { ...nameOf(action.worker), incarnation: lives[action.life] });
     case 'drain':
-      return withdrawWorker(store, nameOf(action.worker));
+      return drainByOperator(store, nameOf(action.worker));
     case 'resume':
       return resumeWorker(store, nameOf(action.worker));
     case 'ask-to-sleep':
-      return askWorker(store, nameOf(action.worker), 'sleep');
+      return sendCommand(store, nameOf(action.worker), { type: 'sleep' });
     case 'sweep':
     case 'sweep-again':
       return sweepWorkers(store, model, {
@@ -212,67 +221,68 @@ function envelopeOf(model: string, request: number) {
     model,
     owner: owners[0]!,
     slots,
-    bytes,
     timeoutMs: longMs,
     startTimeoutMs: longMs,
-    // One of them has one, and an owner of its own in some worlds.
+    // Only the first request has a webhook.
     ...(request === 0 ? { webhook } : {}),
   });
 }
 
-/** Makes it so that a request's time is over; nothing else reads these fields. */
-function age({ store, name, history }: World, request: number, over: Over): void {
+/** Makes a deadline of a request pass; no other script reads these fields. */
+function age({ store, name, history }: World, request: number, deadline: Deadline): void {
   const keys = store.keysOf(name);
   const id = requestIds[request]!;
   const log = history.logs[request]!;
-  const fields = over === 'all' ? { startDeadlineMs: 1, deadlineMs: 1 } : { startDeadlineMs: 1 };
+  const fields = deadline === 'all' ? { startDeadlineMs: 1, deadlineMs: 1 } : { startDeadlineMs: 1 };
   void store.redis.hset(keys.request(id), fields);
-  if (over === 'all' || !log.includes('started')) void store.redis.zadd(keys.deadlines, 'XX', 1, id);
+  if (deadline === 'all' || !log.includes('started')) void store.redis.zadd(keys.deadlines, 'XX', 1, id);
 }
 
 type Write = Extract<Action, { do: 'write' | 'write-stale' }>;
 
 function write(store: StoreConnection, { name: model, history }: World, state: State, action: Write): Promise<unknown> {
   const place = history.workers[action.worker]!;
-  const leases = leasesOf(history.look, place);
-  const held = (request: number): string => leases.get(request) ?? 'none';
-  const all = state.requests.flatMap((_request, request) => whats.map((what): [number, What] => [request, what]));
+  const leases = leasesOf(history.snapshot, place);
+  const tokenOf = (request: number): string => leases.get(request) ?? 'none';
+  const all = state.requests.flatMap((_request, request) =>
+    writeKinds.map((kind): [number, WriteKind] => [request, kind]),
+  );
   const isStale = action.do === 'write-stale';
   const count = history.writes[place]!.batch;
-  const further = 1 + history.writes.reduce((sum, { batch }) => sum + batch, 0);
-  const writes = (isStale ? all : action.writes).flatMap(([request, what]) => {
-    const token = isStale ? staleToken(history, request, place) : held(request);
-    return writesOf({ id: requestIds[request]!, token }, what, further);
+  const maxDone = 1 + history.writes.reduce((sum, { batch }) => sum + batch, 0);
+  const writes = (isStale ? all : action.writes).flatMap(([request, kind]) => {
+    const token = isStale ? staleToken(history, request, place) : tokenOf(request);
+    return writesOf({ id: requestIds[request]!, token }, kind, maxDone);
   });
   const incarnation = lifeIn(history, place);
-  return writeBatch(store, { model, workerId: workerIds[place]!, incarnation }, writes, { batch: count + 1 });
+  return writeBatch(store, { shard: model, workerId: workerIds[place]!, incarnation }, writes, { batch: count + 1 });
 }
 
-/** The life under which a worker stands in Redis. */
-function lifeIn({ look }: History, place: number): string {
-  const fields = (look[`worker:${workerIds[place]}`]?.[1] ?? []) as string[];
+/** Returns the incarnation of a worker that is registered in Redis. */
+function lifeIn({ snapshot }: History, place: number): string {
+  const fields = (snapshot[`worker:${workerIds[place]}`]?.[1] ?? []) as string[];
   return fields[fields.indexOf('incarnation') + 1] ?? lives[1];
 }
 
-/** The newest of a worker's that no lease has any more; one that never was, if there is none. */
-function staleToken({ deliveries, look }: History, request: number, place: number): string {
-  const lease = leasesOf(look, place).get(request);
+/** Returns the newest token of a worker that no lease has any more; an invalid token if there is none. */
+function staleToken({ deliveries, snapshot }: History, request: number, place: number): string {
+  const lease = leasesOf(snapshot, place).get(request);
   const isStale = (each: Delivery & { place: number }): boolean =>
     each.id === requestIds[request] && each.place === place && each.token !== lease;
   return deliveries.findLast(isStale)?.token ?? 'stale';
 }
 
-function writesOf(delivery: Delivery, what: What, further: number): RequestWrite[] {
+function writesOf(delivery: Delivery, kind: WriteKind, maxDone: number): RequestWrite[] {
   const data = Buffer.from('made');
-  switch (what) {
+  switch (kind) {
     case 'progress':
       return [{ type: 'progress', delivery, progress: { index: 0, done: 1, total: 4 }, of: { done: 1, total: 4 } }];
     case 'checkpoint':
     case 'old-checkpoint':
-      // Further than any before, or no further than the beginning.
-      return [{ type: 'checkpoint', delivery, index: 0, done: what === 'checkpoint' ? further : 0, data }];
+      // Further than any checkpoint before, or not advanced at all.
+      return [{ type: 'checkpoint', delivery, index: 0, done: kind === 'checkpoint' ? maxDone : 0, data }];
     case 'output':
-      return splitOutput(delivery, { index: 0, contentType: 'text/plain', data, facts: {}, chunkBytes: 1000 });
+      return splitOutput(delivery, { index: 0, contentType: 'text/plain', data, facts: {}, chunkBytes: 999 });
     case 'release':
       return [{ type: 'release', delivery, slots }];
     case 'succeed':
@@ -283,6 +293,6 @@ function writesOf(delivery: Delivery, what: What, further: number): RequestWrite
       return [{ type: 'end', delivery, end: { state: 'canceled' } }];
     case 'give-back':
     case 'give-back-failed':
-      return [{ type: 'give-back', delivery, reason: what === 'give-back' ? 'worker_stopped' : 'engine_failed' }];
+      return [{ type: 'give-back', delivery, reason: kind === 'give-back' ? 'worker_stopped' : 'engine_failed' }];
   }
 }

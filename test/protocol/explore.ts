@@ -1,4 +1,4 @@
-/** All states that can be reached, by the shortest ways, and what must hold in each. */
+/** Explores all reachable states by the shortest ways, and checks the invariants in each. */
 import { actionsIn, type Scope } from './actions.ts';
 import { brokenBy, brokenIn } from './invariants.ts';
 import { apply } from './model.ts';
@@ -8,9 +8,9 @@ export interface Edge {
   action: Action;
   /** Number of the state after it. */
   to: number;
-  /** It is the first way to that state. */
+  /** True for the first transition that reaches that state. */
   isFirst: boolean;
-  /** What is `to` there has the two workers the other way round. */
+  /** In the state `to`, the two workers are swapped. */
   isSwapped: boolean;
 }
 
@@ -20,11 +20,11 @@ export interface Node {
   from?: { node: number; action: Action };
 }
 
-/** By number; the first is the beginning, and later ones are as far from it or further. */
+/** By number; the first state is the initial one, the others are in breadth-first order. */
 export type Graph = Node[];
 
-/** States that differ in the names of workers only are one: of two, the first in the order of their texts stands for both. */
-export function standFor(state: State): { key: string; state: State; isSwapped: boolean } {
+/** Returns the representative of states that differ only in the order of workers: the one whose JSON sorts first. */
+export function canonicalize(state: State): { key: string; state: State; isSwapped: boolean } {
   const key = JSON.stringify(state);
   if (state.workers.length < 2) return { key, state, isSwapped: false };
   const swapped: State = {
@@ -42,15 +42,15 @@ export function standFor(state: State): { key: string; state: State; isSwapped: 
   return otherKey < key ? { key: otherKey, state: swapped, isSwapped: true } : { key, state, isSwapped: false };
 }
 
-/** @throws at the first state or transition that breaks an invariant, with the way to it. */
+/** @throws at the first state or transition that violates an invariant, with the way to it. */
 export function explore(scope: Scope): Graph {
   const graph: Graph = [{ state: initialState(scope), edges: [] }];
-  const numbers = new Map([[standFor(graph[0]!.state).key, 0]]);
+  const numbers = new Map([[canonicalize(graph[0]!.state).key, 0]]);
   for (let number = 0; number < graph.length; number++) {
     const node = graph[number]!;
     for (const action of actionsIn(node.state, scope)) {
       const outcome = apply(node.state, action);
-      const { key, state, isSwapped } = standFor(outcome.state);
+      const { key, state, isSwapped } = canonicalize(outcome.state);
       const known = numbers.get(key);
       const to = known ?? graph.length;
       if (known === undefined) {
@@ -63,7 +63,9 @@ export function explore(scope: Scope): Graph {
         ...(known === undefined ? brokenIn(outcome.state) : []),
       ];
       if (broken.length > 0)
-        throw new Error(`${broken.join(', ')}\n${wayTo(graph, number).map(inWords).join('\n')}\n${inWords(action)}`);
+        throw new Error(
+          `${broken.join(', ')}\n${wayTo(graph, number).map(describeAction).join('\n')}\n${describeAction(action)}`,
+        );
     }
   }
   return graph;
@@ -75,13 +77,13 @@ export function wayTo(graph: Graph, number: number): Action[] {
   return way;
 }
 
-export function inWords(action: Action): string {
+export function describeAction(action: Action): string {
   return JSON.stringify(action).replaceAll(/["{}]/g, '').replaceAll(',', ' ');
 }
 
 /**
- * States from which no way leads to rest (every admitted request ended, no worker, no lease) by these actions alone: those of
- * formers, workers and janitors, without anybody's help.
+ * Returns the states from which the given actions (those of formers, workers and janitors) cannot reach a state at
+ * rest: every admitted request ended, no worker, no lease.
  */
 export function stuckIn(graph: Graph, isHelpful: (action: Action) => boolean): number[] {
   const before: number[][] = graph.map(() => []);

@@ -1,26 +1,26 @@
-/** What was said in one world up to now: what its logs and inboxes must be, and what may come again. */
+/** History of one world (`world.ts`): the expected event logs and inboxes, and commands that may be resent. */
 import type { Delivery } from '@darkroom/store';
 import type { Outcome, Terminal } from './state.ts';
-import { pairsOf, type Look, requestIds, workerIds } from './world.ts';
+import { pairsOf, type Snapshot, requestIds, workerIds } from './world.ts';
 
-/** A command as it went to Redis, to be sent again byte for byte. */
+/** A command as it was sent to Redis, to be resent byte for byte. */
 export type Call = readonly [command: string, ...values: unknown[]];
 
 export interface History {
-  /** The model's workers by their places here: a state may have them the other way round. */
+  /** By worker of the model: its index in `workerIds`, called `place`. A canonical state may swap the two workers. */
   workers: readonly number[];
-  look: Look;
-  /** By request: types of events in order. */
+  snapshot: Snapshot;
+  /** By request: the types of its events, in order. */
   logs: readonly string[][];
-  /** By place: what waits to be read. */
+  /** By `place` of the worker: its unread messages. */
   inboxes: readonly string[][];
-  /** Every delivery there was, and to whom. */
+  /** All deliveries so far, with the `place` of their worker. */
   deliveries: readonly (Delivery & { place: number })[];
-  /** By request. */
+  /** By request: the command that admitted it. */
   admissions: ReadonlyMap<number, Call>;
-  /** By what was decided on. */
+  /** By plan (`planOf`): the last command that dispatched the plan. */
   dispatches: ReadonlyMap<string, Call>;
-  /** By place: the last batch of writes, and how many there were. */
+  /** By `place` of the worker: the last batch of writes, and the number of batches. */
   writes: readonly { last?: Call; batch: number; life?: number }[];
 }
 
@@ -29,7 +29,7 @@ const terminals: readonly string[] = ['succeeded', 'failed', 'canceled', 'expire
 export function beginHistory(): History {
   return {
     workers: workerIds.map((_id, place) => place),
-    look: {},
+    snapshot: {},
     logs: requestIds.map(() => []),
     inboxes: workerIds.map(() => []),
     deliveries: [],
@@ -39,12 +39,12 @@ export function beginHistory(): History {
   };
 }
 
-/** With what an action said. */
-export function tell(history: History, { events, messages }: Outcome): History {
+/** Returns the history with the events and messages of an outcome added. */
+export function addOutcome(history: History, { events, messages }: Outcome): History {
   if (events.length + messages.length === 0) return history;
   const logs = history.logs.map((log, request) => [
     ...log,
-    ...events.flatMap(([of, type]) => (of === request ? [type] : [])),
+    ...events.flatMap(([eventRequest, type]) => (eventRequest === request ? [type] : [])),
   ]);
   const inboxes = history.inboxes.map((inbox) => [...inbox]);
   for (const [worker, message] of messages) {
@@ -55,14 +55,14 @@ export function tell(history: History, { events, messages }: Outcome): History {
   return { ...history, logs, inboxes };
 }
 
-/** The end that was told, if there was one. */
+/** Returns the terminal event of a request, if there is one. */
 export function endOf({ logs }: History, request: number): string | undefined {
   return logs[request]!.find((type) => terminals.includes(type));
 }
 
-/** A worker's leases in Redis: request → token. */
-export function leasesOf(look: Look, place: number): Map<number, string> {
-  const leases = Object.keys(pairsOf(look, `leases:${workerIds[place]}`));
+/** Returns a worker's leases in Redis, as a map from request to token. */
+export function leasesOf(snapshot: Snapshot, place: number): Map<number, string> {
+  const leases = Object.keys(pairsOf(snapshot, `leases:${workerIds[place]}`));
   return new Map(
     leases.map((lease) => {
       const [id = '', token = ''] = lease.split(' ');

@@ -1,7 +1,7 @@
 /**
- * The hand-over of requests to workers, as a specification: what stands in Redis, and what each script makes of it. Processes are not in it.
- * Whoever may say something says it at any moment, again, or never: so a crash, a pause, an answer that is lost and a
- * command that comes twice or late are all among what is explored. No clock either: deadlines and sweeps are actions.
+ * Specification of dispatch: the state in Redis, and the effect of each script on it. Processes are not modeled: any
+ * command may come at any moment, repeatedly or never, which covers crashes, pauses, lost replies, and duplicate or
+ * late commands. There is no clock either: passing deadlines and sweeps are actions.
  */
 import {
   type Action,
@@ -10,49 +10,49 @@ import {
   isServed,
   type Lease,
   maxAttempts,
-  nothing,
+  emptyRequest,
   type Outcome,
-  type Over,
-  patienceOf,
+  type Deadline,
+  maxMissedOf,
   queueOf,
   type Request,
   slots,
   type State,
   type Terminal,
-  type What,
-  whats,
+  type WriteKind,
+  writeKinds,
 } from './state.ts';
 
 export function apply(before: State, action: Action): Outcome {
-  const turn: Outcome = { state: copyOf(before), reply: [], events: [], messages: [] };
-  turn.reply = answer(turn, action);
-  return turn;
+  const outcome: Outcome = { state: copyOf(before), reply: [], events: [], messages: [] };
+  outcome.reply = perform(outcome, action);
+  return outcome;
 }
 
-function answer(turn: Outcome, action: Action): unknown[] {
-  const { state } = turn;
+function perform(outcome: Outcome, action: Action): unknown[] {
+  const { state } = outcome;
   switch (action.do) {
     case 'admit':
     case 'admit-again':
     case 'admit-other':
-      return admit(turn, action.request, action.do);
+      return admit(outcome, action.request, action.do);
     case 'cancel':
-      return cancel(turn, action.request);
+      return cancel(outcome, action.request);
     case 'expire':
-      return expire(turn, action.request, action.over);
+      return expire(outcome, action.request, action.deadline);
     case 'dispatch':
-      return dispatch(turn, action);
+      return dispatch(outcome, action);
     case 'write':
-      return action.writes.map(([request, what]) => write(turn, { worker: action.worker, request, what }));
+      return action.writes.map(([request, kind]) => write(outcome, { worker: action.worker, request, kind }));
     case 'write-stale':
-      return state.requests.flatMap(({ phase }) => whats.map(() => (phase === 'ended' ? 'ended' : 'lost')));
+      return state.requests.flatMap(({ phase }) => writeKinds.map(() => (phase === 'ended' ? 'ended' : 'lost')));
     case 'register':
-      return register(turn, action);
+      return register(outcome, action);
     case 'heartbeat': {
       const worker = state.workers[action.worker];
-      if (worker?.life !== action.life) return ['buried'];
+      if (worker?.life !== action.life) return ['reaped'];
       Object.assign(worker, { missed: 0, hasPace: action.hasPace });
-      turn.messages.push([action.worker, null]);
+      outcome.messages.push([action.worker, null]);
       return ['alive'];
     }
     case 'stop':
@@ -60,10 +60,10 @@ function answer(turn: Outcome, action: Action): unknown[] {
     case 'drain':
     case 'resume':
     case 'ask-to-sleep':
-      return lead(turn, action);
+      return control(outcome, action);
     case 'sweep':
     case 'sweep-again':
-      return sweep(turn, action.do === 'sweep');
+      return sweep(outcome, action.do === 'sweep');
     case 'lapse-reservation':
       state.reserved = null;
       return [];
@@ -73,103 +73,106 @@ function answer(turn: Outcome, action: Action): unknown[] {
   }
 }
 
-function admit(turn: Outcome, id: number, how: 'admit' | 'admit-again' | 'admit-other'): unknown[] {
-  const request = turn.state.requests[id]!;
+function admit(outcome: Outcome, id: number, how: 'admit' | 'admit-again' | 'admit-other'): unknown[] {
+  const request = outcome.state.requests[id]!;
   if (how === 'admit-other') return ['duplicate'];
   if (request.phase === 'none') {
     request.phase = 'queued';
-    turn.events.push([id, 'queued']);
+    outcome.events.push([id, 'queued']);
   }
-  const position = queueOf(turn.state).indexOf(id);
-  return ['admitted', Math.max(0, position), position < 0 || isServed(turn.state)];
+  const position = queueOf(outcome.state).indexOf(id);
+  return ['admitted', Math.max(0, position), position < 0 || isServed(outcome.state)];
 }
 
-function cancel(turn: Outcome, id: number): unknown[] {
-  const request = turn.state.requests[id]!;
+function cancel(outcome: Outcome, id: number): unknown[] {
+  const request = outcome.state.requests[id]!;
   if (request.phase === 'ended') return ['ended'];
   if (request.phase === 'queued') {
-    end(turn, id, 'canceled');
+    end(outcome, id, 'canceled');
     return ['canceled'];
   }
-  if (!request.isCanceling) turn.messages.push([request.worker!, 'cancel']);
+  if (!request.isCanceling) outcome.messages.push([request.worker!, 'cancel']);
   request.isCanceling = true;
   return ['canceling'];
 }
 
-/** Once, for ever. A lease stays until its worker lets go. */
+/** Ends a request, once. Its lease stays until its worker releases it. */
 function end({ state, events }: Outcome, id: number, how: Terminal): void {
-  state.requests[id] = { phase: 'ended', ...nothing };
+  state.requests[id] = { phase: 'ended', ...emptyRequest };
   events.push([id, how]);
 }
 
-function isOver({ phase, hasRun }: Request, over: Over | 'none'): boolean {
+function hasPassed({ phase, hasRun }: Request, deadline: Deadline | 'none'): boolean {
   if (phase !== 'queued' && phase !== 'running') return false;
-  return over === 'all' || (over === 'start' && !hasRun);
+  return deadline === 'all' || (deadline === 'start' && !hasRun);
 }
 
-function expire(turn: Outcome, id: number, over: Over | 'none'): unknown[] {
-  const request = turn.state.requests[id]!;
-  if (!isOver(request, over)) return [];
-  if (request.worker !== null) turn.messages.push([request.worker, 'cancel']);
-  end(turn, id, 'expired');
+function expire(outcome: Outcome, id: number, deadline: Deadline | 'none'): unknown[] {
+  const request = outcome.state.requests[id]!;
+  if (!hasPassed(request, deadline)) return [];
+  if (request.worker !== null) outcome.messages.push([request.worker, 'cancel']);
+  end(outcome, id, 'expired');
   return [id];
 }
 
-function dispatch(turn: Outcome, { leases, reserve, late, own = [] }: Extract<Action, { do: 'dispatch' }>): unknown[] {
-  const { state } = turn;
+function dispatch(
+  outcome: Outcome,
+  { leases, reserve, passed, own = [] }: Extract<Action, { do: 'dispatch' }>,
+): unknown[] {
+  const { state } = outcome;
   if (reserve !== undefined && state.workers[reserve]?.mode === 'open') state.reserved = reserve;
   return leases.flatMap((lease) => {
     const worker = state.workers[lease.worker];
-    const claim = slots + (lease.isAlone ? state.capacity : 0);
-    let room = worker && takes(state, lease) ? freeOf(worker) : 0;
+    const claim = slots + (lease.isExclusive ? state.capacity : 0);
+    let free = worker && takes(state, lease) ? freeOf(worker) : 0;
     const run: number[] = [];
     const replies = lease.requests.map((id) => {
       const request = state.requests[id]!;
       if (own.includes(id)) return 'leased';
       if (request.phase !== 'queued') return 'moved';
-      if (late?.request === id && isOver(request, late.over)) {
-        end(turn, id, 'expired');
+      if (passed?.request === id && hasPassed(request, passed.deadline)) {
+        end(outcome, id, 'expired');
         return 'expired';
       }
-      if (room < 1) return 'waiting';
-      room -= claim;
+      if (free < 1) return 'waiting';
+      free -= claim;
       run.push(id);
       worker!.leases[id] = claim;
       Object.assign(request, { phase: 'running', hasRun: true, attempts: request.attempts + 1, worker: lease.worker });
-      turn.events.push([id, 'started']);
+      outcome.events.push([id, 'started']);
       return 'leased';
     });
-    if (run.length > 0) turn.messages.push([lease.worker, `run ${run.join(' ')}`]);
-    if (run.length > 0 && lease.isAlone) state.reserved = null;
+    if (run.length > 0) outcome.messages.push([lease.worker, `run ${run.join(' ')}`]);
+    if (run.length > 0 && lease.isExclusive) state.reserved = null;
     return replies;
   });
 }
 
-function takes(state: State, { worker: name, isAlone }: Lease): boolean {
+function takes(state: State, { worker: name, isExclusive }: Lease): boolean {
   const { workers, reserved } = state;
   const worker = workers[name]!;
-  if (worker.mode !== 'open' || worker.missed > patienceOf(state)) return false;
-  return isAlone ? worker.leases.every((lease) => lease === null) : reserved !== name;
+  if (worker.mode !== 'open' || worker.missed > maxMissedOf(state)) return false;
+  return isExclusive ? worker.leases.every((lease) => lease === null) : reserved !== name;
 }
 
 function write(
-  turn: Outcome,
-  { worker: name, request: id, what }: { worker: number; request: number; what: What },
+  outcome: Outcome,
+  { worker: name, request: id, kind }: { worker: number; request: number; kind: WriteKind },
 ): string {
-  const request = turn.state.requests[id]!;
-  const { leases } = turn.state.workers[name]!;
-  // Its time was over: all that is left is to let go.
+  const request = outcome.state.requests[id]!;
+  const { leases } = outcome.state.workers[name]!;
+  // The request has ended otherwise: the worker only releases the lease.
   if (request.phase !== 'running') {
-    if (isLast(what)) leases[id] = null;
+    if (isLast(kind)) leases[id] = null;
     return request.phase === 'ended' ? 'ended' : 'lost';
   }
-  if (what === 'succeed' && !request.hasOutput) return 'incomplete';
-  if (isLast(what)) leases[id] = null;
-  switch (what) {
+  if (kind === 'succeed' && !request.hasOutput) return 'incomplete';
+  if (isLast(kind)) leases[id] = null;
+  switch (kind) {
     case 'progress':
     case 'output':
-      turn.events.push([id, what]);
-      if (what === 'output') Object.assign(request, { hasOutput: true, hasAdvanced: true });
+      outcome.events.push([id, kind]);
+      if (kind === 'output') Object.assign(request, { hasOutput: true, hasAdvanced: true });
       break;
     case 'checkpoint':
       request.hasAdvanced = true;
@@ -182,48 +185,48 @@ function write(
     case 'succeed':
     case 'fail':
     case 'drop':
-      end(turn, id, ({ succeed: 'succeeded', fail: 'failed', drop: 'canceled' } as const)[what]);
+      end(outcome, id, ({ succeed: 'succeeded', fail: 'failed', drop: 'canceled' } as const)[kind]);
       return 'finished';
     case 'give-back':
     case 'give-back-failed':
-      return requeue(turn, id, what === 'give-back');
+      return requeue(outcome, id, kind === 'give-back');
   }
   return request.isCanceling ? 'canceling' : 'written';
 }
 
-function isLast(what: What): boolean {
-  return ['succeed', 'fail', 'drop', 'give-back', 'give-back-failed'].includes(what);
+function isLast(kind: WriteKind): boolean {
+  return ['succeed', 'fail', 'drop', 'give-back', 'give-back-failed'].includes(kind);
 }
 
-/** To the front of the queue. `isFree`: this is no attempt. */
-function requeue(turn: Outcome, id: number, isFree: boolean): string {
-  const request = turn.state.requests[id]!;
+/** Moves a request to the front of the queue. `isFree`: does not count as an attempt. */
+function requeue(outcome: Outcome, id: number, isFree: boolean): string {
+  const request = outcome.state.requests[id]!;
   if (request.isCanceling) {
-    end(turn, id, 'canceled');
+    end(outcome, id, 'canceled');
     return 'canceled';
   }
   if (isFree || request.hasAdvanced) request.attempts -= 1;
   else if (request.attempts >= maxAttempts) {
-    end(turn, id, 'failed');
+    end(outcome, id, 'failed');
     return 'failed';
   }
   Object.assign(request, { phase: 'queued', worker: null, hasAdvanced: false });
-  turn.events.push([id, 'queued']);
+  outcome.events.push([id, 'queued']);
   return 'requeued';
 }
 
-/** Forgets a worker; what it had goes back. */
-function remove(turn: Outcome, name: number, isFree: boolean): void {
-  const { state } = turn;
-  for (const [id, { worker }] of state.requests.entries()) if (worker === name) requeue(turn, id, isFree);
+/** Deletes a worker and requeues its requests. */
+function remove(outcome: Outcome, name: number, isFree: boolean): void {
+  const { state } = outcome;
+  for (const [id, { worker }] of state.requests.entries()) if (worker === name) requeue(outcome, id, isFree);
   state.workers[name] = null;
-  turn.messages.push([name, null]);
+  outcome.messages.push([name, null]);
   if (state.reserved === name) state.reserved = null;
 }
 
-function register(turn: Outcome, { worker: name, life, as }: Extract<Action, { do: 'register' }>): unknown[] {
-  const { state } = turn;
-  if (state.workers[name] && state.workers[name].life !== life) remove(turn, name, false);
+function register(outcome: Outcome, { worker: name, life, as }: Extract<Action, { do: 'register' }>): unknown[] {
+  const { state } = outcome;
+  if (state.workers[name] && state.workers[name].life !== life) remove(outcome, name, false);
   const fresh = {
     capacity: state.capacity,
     life,
@@ -239,31 +242,31 @@ function register(turn: Outcome, { worker: name, life, as }: Extract<Action, { d
     missed: 0,
     leases: [...fresh.leases],
   });
-  const answer = worker.leases.some((lease) => lease !== null) ? 'leased' : 'registered';
-  if (as === 'asleep' && answer === 'leased') return [answer];
+  const status = worker.leases.some((lease) => lease !== null) ? 'leased' : 'registered';
+  if (as === 'asleep' && status === 'leased') return [status];
   Object.assign(worker, { isLoading: as === 'loading', isAsleep: as === 'asleep', missed: 0 });
   if (state.marks[name] === life) {
     worker.mode = 'draining';
     state.marks[name] = null;
   } else if (worker.mode !== 'draining') worker.mode = as === 'loading' ? 'loading' : 'open';
   if (worker.mode !== 'open' && state.reserved === name) state.reserved = null;
-  return [answer];
+  return [status];
 }
 
-type Leading = Extract<Action, { do: 'stop' | 'leave' | 'drain' | 'resume' | 'ask-to-sleep' }>;
+type Control = Extract<Action, { do: 'stop' | 'leave' | 'drain' | 'resume' | 'ask-to-sleep' }>;
 
-/** What a worker says of its end, and an operator of its leases. */
-function lead(turn: Outcome, action: Leading): unknown[] {
-  const { state } = turn;
+/** Applies the commands of a stopping worker and of operators. */
+function control(outcome: Outcome, action: Control): unknown[] {
+  const { state } = outcome;
   const worker = state.workers[action.worker];
   if (!worker || ('life' in action && action.life !== worker.life)) return ['unknown'];
   switch (action.do) {
     case 'leave':
-      remove(turn, action.worker, true);
+      remove(outcome, action.worker, true);
       return ['removed'];
     case 'ask-to-sleep':
-      turn.messages.push([action.worker, 'sleep']);
-      return ['asked'];
+      outcome.messages.push([action.worker, 'sleep']);
+      return ['sent'];
     case 'resume':
       if (worker.isStopping) return ['stopping'];
       if (worker.mode === 'draining') worker.mode = worker.isLoading ? 'loading' : 'open';
@@ -274,22 +277,22 @@ function lead(turn: Outcome, action: Leading): unknown[] {
       if (state.reserved === action.worker) state.reserved = null;
       if (action.do === 'stop') {
         worker.isStopping = true;
-        turn.messages.push([action.worker, 'drained']);
+        outcome.messages.push([action.worker, 'drained']);
       }
       return ['draining'];
   }
 }
 
-function sweep(turn: Outcome, isCounted: boolean): unknown[] {
-  const { state } = turn;
-  const buried: number[] = [];
+function sweep(outcome: Outcome, isCounted: boolean): unknown[] {
+  const { state } = outcome;
+  const reaped: number[] = [];
   for (const [name, worker] of state.workers.entries()) {
     if (worker === null) continue;
     if (isCounted) worker.missed += 1;
     if (worker.missed <= state.missedSweeps) continue;
     if (worker.mode === 'draining' && !worker.isStopping) state.marks[name] = worker.life;
-    remove(turn, name, false);
-    buried.push(name);
+    remove(outcome, name, false);
+    reaped.push(name);
   }
-  return buried;
+  return reaped;
 }

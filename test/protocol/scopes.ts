@@ -1,22 +1,29 @@
-/** The parts of the protocol that are gone through as wholes. */
+/** Scopes of the protocol model: numbers of requests, workers and slots, and the features in use. */
 import type { Scope } from './actions.ts';
 
-const every = { hasProgress: true, hasRelease: true, hasModes: true, hasLives: true, hasAlone: true };
+const allFeatures = { hasProgress: true, hasRelease: true, hasModes: true, hasLives: true, hasExclusive: true };
 
-/** Every pair of what may meet is in one of them. */
+/** Scopes that `npm run test:all` explores exhaustively. */
 export const scopes: Scope[] = [
   { name: 'two requests, two workers', requests: 2, workers: 2, capacity: 2, missedSweeps: 1 },
-  { name: 'places that are promised early', requests: 2, workers: 1, capacity: 3, missedSweeps: 1, hasRelease: true },
-  { name: 'who must run alone', requests: 2, workers: 1, capacity: 3, missedSweeps: 1, hasAlone: true },
+  { name: 'slots released early', requests: 2, workers: 1, capacity: 3, missedSweeps: 1, hasRelease: true },
+  { name: 'exclusive leases', requests: 2, workers: 1, capacity: 3, missedSweeps: 1, hasExclusive: true },
   {
-    name: 'a worker kept for who must run alone',
+    name: 'a worker reserved for an exclusive request',
     requests: 1,
     workers: 2,
     capacity: 3,
     missedSweeps: 1,
-    hasAlone: true,
+    hasExclusive: true,
   },
-  { name: 'silence and second lives', requests: 1, workers: 2, capacity: 3, missedSweeps: 2, hasLives: true },
+  {
+    name: 'missed heartbeats and second incarnations',
+    requests: 1,
+    workers: 2,
+    capacity: 3,
+    missedSweeps: 2,
+    hasLives: true,
+  },
   {
     name: 'outputs, checkpoints and attempts',
     requests: 1,
@@ -30,11 +37,11 @@ export const scopes: Scope[] = [
   { name: 'loading, sleeping, draining', requests: 1, workers: 1, capacity: 3, missedSweeps: 1, hasModes: true },
 ];
 
-/** Minutes each: `PROTOCOL=long`. */
+/** Larger scopes, which take minutes each. Explored only with `PROTOCOL=long`. */
 export const longScopes: Scope[] = [
-  { name: 'two of each, silent for a while', requests: 2, workers: 2, capacity: 3, missedSweeps: 2 },
+  { name: 'two of each, missed heartbeats', requests: 2, workers: 2, capacity: 3, missedSweeps: 2 },
   {
-    name: 'two of each, places promised early',
+    name: 'two of each, slots released early',
     requests: 2,
     workers: 2,
     capacity: 3,
@@ -49,20 +56,20 @@ export const longScopes: Scope[] = [
     missedSweeps: 1,
     hasProgress: true,
   },
-  { name: 'two of each, second lives', requests: 2, workers: 2, capacity: 3, missedSweeps: 1, hasLives: true },
-  { name: 'two of each, a second that overhangs', requests: 2, workers: 2, capacity: 3, missedSweeps: 1 },
+  { name: 'two of each, second incarnations', requests: 2, workers: 2, capacity: 3, missedSweeps: 1, hasLives: true },
+  { name: 'two of each, leases that exceed the capacity', requests: 2, workers: 2, capacity: 3, missedSweeps: 1 },
   {
-    name: 'alone beside early places',
+    name: 'exclusive leases and slots released early',
     requests: 2,
     workers: 1,
     capacity: 3,
     missedSweeps: 1,
-    hasAlone: true,
+    hasExclusive: true,
     hasRelease: true,
   },
-  { name: 'two of each, alone', requests: 2, workers: 2, capacity: 3, missedSweeps: 1, hasAlone: true },
+  { name: 'two of each, exclusive leases', requests: 2, workers: 2, capacity: 3, missedSweeps: 1, hasExclusive: true },
   {
-    name: 'second lives of who loads, sleeps and drains',
+    name: 'second incarnations, loading, sleeping, draining',
     requests: 1,
     workers: 1,
     capacity: 3,
@@ -80,7 +87,7 @@ export const longScopes: Scope[] = [
   },
 ];
 
-/** What goes on within seconds. */
+/** The scope that `npm test` explores, in seconds. */
 export const smallScope: Scope = {
   name: 'one of each',
   requests: 1,
@@ -90,5 +97,12 @@ export const smallScope: Scope = {
   hasRelease: true,
 };
 
-/** All there is, which only samples are taken of. */
-export const wholeScope: Scope = { name: 'all of it', requests: 2, workers: 2, capacity: 3, missedSweeps: 2, ...every };
+/** The full protocol. It has too many states to explore, so tests sample it with random walks. */
+export const wholeScope: Scope = {
+  name: 'full protocol',
+  requests: 2,
+  workers: 2,
+  capacity: 3,
+  missedSweeps: 2,
+  ...allFeatures,
+};

@@ -1,6 +1,6 @@
-/** What stands in Redis of the hand-over, as far as it decides what comes next, and what may happen to it. */
+/** The modeled state: the part of Redis that decides how dispatch goes on, and the actions on it. */
 
-/** What each request takes of a worker. */
+/** Slots of each request. */
 export const slots = 2;
 export const maxAttempts = 2;
 
@@ -9,15 +9,15 @@ export type Terminal = 'succeeded' | 'failed' | 'canceled' | 'expired';
 
 export interface Request {
   phase: 'none' | 'queued' | 'running' | 'ended';
-  /** It was leased once: it waits in front of all that never were, and no start deadline counts. */
+  /** It was leased before: it is queued in front of all that never were, and its start deadline does not apply. */
   hasRun: boolean;
   attempts: number;
-  /** It got further than ever since its last lease. */
+  /** It advanced further than ever since its last lease. */
   hasAdvanced: boolean;
   hasOutput: boolean;
-  /** It is to be dropped. */
+  /** It is being canceled. */
   isCanceling: boolean;
-  /** Who runs it. */
+  /** The worker that runs it. */
   worker: number | null;
 }
 
@@ -29,32 +29,37 @@ export interface Worker {
   isAsleep: boolean;
   isStopping: boolean;
   hasPace: boolean;
-  /** Sweeps since it was heard of. */
+  /** Sweeps since its last heartbeat. */
   missed: number;
-  /** By request: slots that it still claims, of none too: it is what a burial returns. */
+  /**
+   * By request: slots of its lease; 0 if all are released, but the request is still requeued when the worker is reaped.
+   */
   leases: (number | null)[];
 }
 
 export interface State {
-  /** Of every worker, in slots: of 2 there is room for one request, and of 3 a second overhangs, so that `free` is below zero. */
+  /**
+   * Slots of every worker: 2 hold one request; with 3, a second one may exceed the capacity, so that `free` is
+   * negative.
+   */
   capacity: number;
-  /** A worker that missed more is buried, and one that missed half of them gets no lease. */
+  /** A worker that missed more sweeps is reaped; one that missed more than half of them gets no leases. */
   missedSweeps: number;
-  /** The first is admitted before the second: which is which makes no difference. */
+  /** The first is always admitted before the second, since they are interchangeable. */
   requests: Request[];
   workers: (Worker | null)[];
-  /** By worker: the life that an operator had drained when it was buried. */
+  /** By worker: the incarnation that an operator had drained when it was reaped. */
   marks: (Life | null)[];
-  /** Who gets no shared leases, for a request that must run alone. */
+  /** Worker that gets no shared leases, for an exclusive request. */
   reserved: number | null;
 }
 
 export interface Lease {
   worker: number;
-  isAlone: boolean;
+  isExclusive: boolean;
   requests: number[];
 }
-export type What =
+export type WriteKind =
   | 'progress'
   | 'checkpoint'
   | 'old-checkpoint'
@@ -65,37 +70,43 @@ export type What =
   | 'drop'
   | 'give-back'
   | 'give-back-failed';
-/** Of a request's time to start, or of all its time. */
-export type Over = 'start' | 'all';
+/** Which deadline passes: the start deadline, or all. */
+export type Deadline = 'start' | 'all';
 
 export type Action =
   | { do: 'admit' | 'admit-again' | 'admit-other' | 'cancel'; request: number }
-  /** A request's time is over first; `dispatch` may come before the janitor. */
-  | { do: 'expire'; request: number; over: Over | 'none' }
-  /** `own`: this has been sent before, and they are leased by it. */
-  | { do: 'dispatch'; leases: Lease[]; reserve?: number; late?: { request: number; over: Over }; own?: number[] }
-  /** By the token that stands in the worker's lease. */
-  | { do: 'write'; worker: number; writes: [request: number, what: What][] }
-  /** Everything that can be written, by tokens that no lease has any more. */
+  /** The deadline passes first; a dispatch may find it before the janitor does. */
+  | { do: 'expire'; request: number; deadline: Deadline | 'none' }
+  /** `own`: requests that run by an earlier send of the same command. */
+  | {
+      do: 'dispatch';
+      leases: Lease[];
+      reserve?: number;
+      passed?: { request: number; deadline: Deadline };
+      own?: number[];
+    }
+  /** Writes with the token of the worker's lease. */
+  | { do: 'write'; worker: number; writes: [request: number, kind: WriteKind][] }
+  /** All possible writes, with stale tokens. */
   | { do: 'write-stale'; worker: number }
   | { do: 'register'; worker: number; life: Life; as: 'loading' | 'ready' | 'asleep' }
   | { do: 'heartbeat'; worker: number; life: Life; hasPace: boolean }
   | { do: 'stop' | 'leave'; worker: number; life: Life }
   | { do: 'drain' | 'resume' | 'ask-to-sleep'; worker: number }
-  /** `again` comes within the interval and does not count. */
+  /** `again`: within the interval, so it does not count. */
   | { do: 'sweep' | 'sweep-again' | 'lapse-reservation' }
   | { do: 'lapse-mark'; worker: number };
 
-/** What an action comes to: the state after it, what it is answered, and what it says to readers and workers. */
+/** Result of an action: the state after it, the reply, and the events and messages it adds. */
 export interface Outcome {
   state: State;
   reply: unknown[];
   events: [request: number, type: string][];
-  /** `none`: the inbox goes with its worker, or was read. */
+  /** `null`: the inbox was read, or deleted with its worker. */
   messages: [worker: number, message: string | null][];
 }
 
-export const whats: What[] = [
+export const writeKinds: WriteKind[] = [
   'progress',
   'checkpoint',
   'old-checkpoint',
@@ -105,10 +116,10 @@ export const whats: What[] = [
   'fail',
   'drop',
 ];
-whats.push('give-back', 'give-back-failed');
+writeKinds.push('give-back', 'give-back-failed');
 
-/** Of a request that nothing has happened to, or nothing will. */
-export const nothing = {
+/** Fields of a request before its admission and after its end. */
+export const emptyRequest = {
   hasRun: false,
   attempts: 0,
   hasAdvanced: false,
@@ -126,7 +137,7 @@ export function initialState({
   return {
     capacity,
     missedSweeps,
-    requests: Array.from({ length: requests }, () => ({ phase: 'none', ...nothing })),
+    requests: Array.from({ length: requests }, () => ({ phase: 'none', ...emptyRequest })),
     workers: Array.from({ length: workers }, () => null),
     marks: Array.from({ length: workers }, () => null),
     reserved: null,
@@ -137,14 +148,14 @@ export function freeOf(worker: Worker): number {
   return worker.leases.reduce<number>((free, lease) => free - (lease ?? 0), worker.capacity);
 }
 
-/** The one list that a worker is in. */
+/** Returns the list that a worker is in. */
 export function listOf(worker: Worker): 'loading' | 'draining' | 'busy' | 'asleep' | 'idle' {
   if (worker.mode !== 'open') return worker.mode;
   if (worker.isAsleep) return 'asleep';
   return freeOf(worker) < worker.capacity ? 'busy' : 'idle';
 }
 
-/** The requests that wait, in the order of dispatch. */
+/** Returns the queued requests, in dispatch order. */
 export function queueOf({ requests }: State): number[] {
   const waiting = requests.flatMap(({ phase }, request) => (phase === 'queued' ? [request] : []));
   return [
@@ -153,21 +164,21 @@ export function queueOf({ requests }: State): number[] {
   ];
 }
 
-/** How many sweeps a worker may have missed that still gets leases. */
-export function patienceOf({ missedSweeps }: State): number {
+/** Returns how many sweeps a worker may miss and still get leases. */
+export function maxMissedOf({ missedSweeps }: State): number {
   return Math.ceil(missedSweeps / 2);
 }
 
-/** What a former is shown of a worker. */
+/** Returns whether a worker is part of the dispatchable state. */
 export function isOffered(state: State, worker: Worker): boolean {
-  return worker.mode === 'open' && worker.missed <= patienceOf(state) && freeOf(worker) > 0;
+  return worker.mode === 'open' && worker.missed <= maxMissedOf(state) && freeOf(worker) > 0;
 }
 
 export function isServed({ workers }: State): boolean {
   return workers.some((worker) => worker !== null && worker.mode !== 'draining');
 }
 
-/** Structured clones take most of an exploration's time. */
+// Not `structuredClone`, which would take most of the time.
 export function copyOf({ capacity, missedSweeps, requests, workers, marks, reserved }: State): State {
   const copied = workers.map((worker) => worker && { ...worker, leases: [...worker.leases] });
   return {

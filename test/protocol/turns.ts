@@ -1,39 +1,39 @@
-/** One action after the other on the real scripts, what may come twice twice, and what is answered. */
+/** Runs actions on the real scripts one after the other, resends those that may be resent, and checks the replies. */
 import { replyOf } from './compare.ts';
 import { expectSame } from './differences.ts';
 import { planOf, send, sendAgain, type Sent, type World } from './drive.ts';
-import { inWords } from './explore.ts';
-import { type Call, type History, tell } from './history.ts';
+import { describeAction } from './explore.ts';
+import { type Call, type History, addOutcome } from './history.ts';
 import { apply } from './model.ts';
 import type { Action, State } from './state.ts';
 import { requestIds } from './world.ts';
 
-export interface Turn {
+export interface SentAction {
   action: Action;
   sent: Sent | undefined;
   expected: unknown[];
-  /** The same bytes once more, at once: the answer was lost. */
+  /** Resent at once, byte for byte: its reply was lost. */
   again: Sent | undefined;
-  /** What this worker wrote before that, once more: it was on its way for long. */
+  /** The worker's previous batch of writes, resent: it was in flight for long. */
   late: Sent | undefined;
 }
 
-/** Sends all without waiting for an answer. */
-export function takeTurns(world: World, from: State, actions: readonly Action[]) {
+/** Sends the commands of all actions without awaiting the replies. */
+export function sendActions(world: World, from: State, actions: readonly Action[]) {
   let state = from;
   let { history } = world;
-  const taken: Turn[] = [];
+  const taken: SentAction[] = [];
   const { deliveries } = history;
   for (const action of actions) {
     const here = { ...world, history };
     const outcome = apply(state, action);
     const sent = send(here, state, action);
-    const mayComeTwice = ['admit', 'dispatch', 'write'].includes(action.do);
-    const again = sent && mayComeTwice ? sendAgain(here, sent.call) : undefined;
+    const mayBeResent = ['admit', 'dispatch', 'write'].includes(action.do);
+    const again = sent && mayBeResent ? sendAgain(here, sent.call) : undefined;
     const earlier = action.do === 'write' ? history.writes[history.workers[action.worker]!]!.last : undefined;
     const late = earlier && sendAgain(here, earlier);
     taken.push({ action, sent, expected: outcome.reply, again, late });
-    history = tell(sent ? note(history, action, sent.call) : history, outcome);
+    history = addOutcome(sent ? recordCall(history, action, sent.call) : history, outcome);
     state = outcome.state;
   }
   return {
@@ -44,9 +44,9 @@ export function takeTurns(world: World, from: State, actions: readonly Action[])
   };
 }
 
-async function newDeliveries(turns: readonly Turn[], { workers }: History): Promise<History['deliveries']> {
+async function newDeliveries(actions: readonly SentAction[], { workers }: History): Promise<History['deliveries']> {
   const found: History['deliveries'][number][] = [];
-  for (const { action, sent } of turns) {
+  for (const { action, sent } of actions) {
     if (action.do !== 'dispatch' || sent === undefined) continue;
     const reply = (await sent.reply) as [status: string, token: string][];
     const planned = action.leases.flatMap(({ worker, requests }) => requests.map((request) => ({ worker, request })));
@@ -59,8 +59,8 @@ async function newDeliveries(turns: readonly Turn[], { workers }: History): Prom
   return found;
 }
 
-/** With what was sent, for it may come again. */
-function note(history: History, action: Action, call: Call): History {
+/** Records a command in the history, so that it can be resent. */
+function recordCall(history: History, action: Action, call: Call): History {
   if (action.do === 'admit')
     return { ...history, admissions: new Map([...history.admissions, [action.request, call]]) };
   if (action.do === 'dispatch') {
@@ -73,33 +73,33 @@ function note(history: History, action: Action, call: Call): History {
 }
 
 export async function checkReplies(
-  { action, sent, expected, again, late }: Turn,
+  { action, sent, expected, again, late }: SentAction,
   { history: { workers, deliveries } }: World,
   differences: string[],
 ): Promise<void> {
   const reply = await sent?.reply.catch(String);
   const first = sent ? replyOf(action, reply, workers) : [];
-  expectSame(differences, `answer to ${inWords(action)}`, first, expected);
+  expectSame(differences, `reply to ${describeAction(action)}`, first, expected);
   if (action.do === 'dispatch') {
     const known = new Set(deliveries.map(({ token }) => token));
     const used = tokensOf(reply).filter((token) => known.has(token)).length;
-    expectSame(differences, 'tokens that were used before', used, action.own?.length ?? 0);
+    expectSame(differences, 'tokens that were returned before', used, action.own?.length ?? 0);
   }
   if (again) {
     const second = replyOf(action, await again.reply.catch(String), workers);
-    expectSame(differences, `answer to the same again`, second, answerToSame(action, first));
+    expectSame(differences, `reply to the resent command`, second, replyToResend(action, first));
     if (action.do === 'dispatch')
-      expectSame(differences, 'tokens of the same again', tokensOf(await again.reply), tokensOf(reply));
+      expectSame(differences, 'tokens of the resent command', tokensOf(await again.reply), tokensOf(reply));
   }
   if (late) {
-    const answers = (await late.reply) as string[];
-    if (!answers.every((answer) => ['lost', 'ended'].includes(answer)))
-      differences.push(`an old batch is answered ${JSON.stringify(answers)}`);
+    const outcomes = (await late.reply) as string[];
+    if (!outcomes.every((outcome) => ['lost', 'ended'].includes(outcome)))
+      differences.push(`the reply to an old batch is ${JSON.stringify(outcomes)}`);
   }
 }
 
-/** What was done is not done again, and who sent it is told so. */
-function answerToSame(action: Action, first: unknown[]): unknown[] {
+/** Returns the expected reply to a resent command: it has no further effect, and says so. */
+function replyToResend(action: Action, first: unknown[]): unknown[] {
   if (action.do === 'dispatch') return first.map((outcome) => (outcome === 'expired' ? 'moved' : outcome));
   return action.do === 'write' ? [] : first;
 }

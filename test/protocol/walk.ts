@@ -1,22 +1,27 @@
-/** Random ways through the whole protocol, far longer than the shortest: a sample of what is too much to be gone through. */
+/**
+ * Random walks through the whole protocol, far longer than the shortest ways: a sample of what is too large to explore.
+ */
 import type { StoreConnection } from '@darkroom/store';
 import { actionsIn, type Scope } from './actions.ts';
 import { compare, compareView } from './compare.ts';
 import { baseOf, begin, view } from './drive.ts';
-import { inWords } from './explore.ts';
+import { describeAction } from './explore.ts';
 import { apply } from './model.ts';
 import { type Action, initialState, type State } from './state.ts';
-import { checkReplies, takeTurns } from './turns.ts';
+import { checkReplies, sendActions } from './turns.ts';
 import { openWorlds } from './world.ts';
 
 export interface WalkOptions {
   scope: Scope;
   seed: number;
-  /** Actions of each way. */
+  /** Actions per walk. */
   steps: number;
 }
 
-/** Walks one way. Returns the differences of the step that had the first, and the way to it; nothing if all was as it should be. */
+/**
+ * Runs one random walk. Returns the differences of the first step that has any, and the actions up to it; empty if
+ * there are none.
+ */
 export async function walk(store: StoreConnection, { scope, seed, steps }: WalkOptions): Promise<string[]> {
   const worlds = openWorlds(store);
   const random = randomBy(seed);
@@ -26,19 +31,19 @@ export async function walk(store: StoreConnection, { scope, seed, steps }: WalkO
   const way: Action[] = [];
   for (let step = 0; step < steps; step++) {
     let action = pick(actionsIn(state, scope), random);
-    // After the last end nothing more can happen, so ends are rare.
+    // Nothing can happen after the last end, so make ends rare.
     for (let again = 0; again < 8 && endsSome(state, action); again++) action = pick(actionsIn(state, scope), random);
     const world = { store, name, history };
     way.push(action);
-    const turns = takeTurns(world, state, [action]);
-    const looking = worlds.look(baseOf(world));
-    const viewing = view(world, turns.state);
+    const run = sendActions(world, state, [action]);
+    const reading = worlds.read(baseOf(world));
+    const pendingView = view(world, run.state);
     const differences: string[] = [];
-    for (const turn of turns.taken) await checkReplies(turn, world, differences);
-    ({ state } = turns);
-    history = { ...turns.history, look: await looking, deliveries: await turns.deliveries() };
-    differences.push(...compare(history.look, state, history), ...compareView(await viewing, state, history));
-    if (differences.length > 0) return [...differences, `after (seed ${seed})`, ...way.map(inWords)];
+    for (const each of run.taken) await checkReplies(each, world, differences);
+    ({ state } = run);
+    history = { ...run.history, snapshot: await reading, deliveries: await run.deliveries() };
+    differences.push(...compare(history.snapshot, state, history), ...compareView(await pendingView, state, history));
+    if (differences.length > 0) return [...differences, `after (seed ${seed})`, ...way.map(describeAction)];
   }
   return [];
 }
@@ -48,9 +53,9 @@ function endsSome(state: State, action: Action): boolean {
   return after.requests.some(({ phase }, request) => phase === 'ended' && state.requests[request]!.phase !== 'ended');
 }
 
-/** Each kind of action is as likely as another: there are many dispatches and one sweep. */
+/** Returns the kind of an action; all kinds are equally likely, although there are many dispatches and one sweep. */
 function kindOf(action: Action): string {
-  if (action.do === 'dispatch') return `${action.do} ${action.leases.some(({ isAlone }) => isAlone)}`;
+  if (action.do === 'dispatch') return `${action.do} ${action.leases.some(({ isExclusive }) => isExclusive)}`;
   return action.do === 'write' ? `${action.do} ${action.writes[0]![1]}` : action.do;
 }
 
@@ -61,7 +66,7 @@ function pick(actions: readonly Action[], random: () => number): Action {
   return some[Math.floor(random() * some.length)]!;
 }
 
-/** mulberry32: the same numbers for the same seed. */
+/** Creates a mulberry32 generator: the same seed gives the same numbers. */
 function randomBy(seed: number): () => number {
   let state = seed;
   return () => {

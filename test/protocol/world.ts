@@ -1,9 +1,9 @@
-/** One model's keys in Redis, as a world that can be copied and looked at whole: each in one round trip. */
+/** A world: the keys of one model in Redis, which can be copied and read as a whole, each in one round trip. */
 import type { StoreConnection } from '@darkroom/store';
 
 export const requestIds = ['ra', 'rb'];
 export const workerIds = ['wa', 'wb'];
-/** Owners of the two requests; the same one, or two. */
+/** Owners of the two requests. */
 export const owners = ['oa', 'ob'];
 
 type Kind = 'hash' | 'zset' | 'string' | 'stream';
@@ -18,7 +18,7 @@ const ofRequests: [string, Kind][] = [
   ['checkpoint:$:0', 'string'],
 ];
 const ofOwners: [string, Kind][] = [
-  ['line:$', 'zset'],
+  ['queued:$', 'zset'],
   ['bytes:$', 'hash'],
 ];
 const ofWorkers: [string, Kind][] = [
@@ -30,14 +30,14 @@ const ofWorkers: [string, Kind][] = [
 const ofModel: [string, Kind][] = [
   ...['front', 'places', 'waiting', 'deadlines', 'workers:heard'].map((name): [string, Kind] => [name, 'zset']),
   ...['loading', 'idle', 'busy', 'asleep', 'draining'].map((list): [string, Kind] => [`workers:${list}`, 'zset']),
-  ...['shares', 'open', 'swept', 'room', 'tally'].map((name): [string, Kind] => [name, 'hash']),
+  ...['shares', 'open', 'swept', 'capacity', 'counters'].map((name): [string, Kind] => [name, 'hash']),
   ...['arrivals', 'reserved', 'paused'].map((name): [string, Kind] => [name, 'string']),
   ...['dead', 'webhooks'].map((name): [string, Kind] => [name, 'stream']),
 ];
 const named = (kinds: [string, Kind][], names: readonly string[]): [string, Kind][] =>
   kinds.flatMap(([name, kind]) => names.map((each): [string, Kind] => [name.replace('$', each), kind]));
 
-/** All that scripts may leave, but the counts by minute, which no two worlds share for long. */
+/** All keys that scripts may leave, except the counters per minute, which differ between worlds. */
 export const keyKinds: [string, Kind][] = [
   ...ofModel,
   ...named(ofRequests, requestIds),
@@ -48,10 +48,13 @@ export const keyKinds: [string, Kind][] = [
 const luaList = keyKinds.map(([name, kind]) => `{'${name}','${kind}'}`).join(',');
 
 /** KEYS: 1 base to copy, 2 base of the copy. */
-const copyLua = `for _, each in ipairs({${luaList}}) do redis.call('COPY', KEYS[1] .. ':' .. each[1], KEYS[2] .. ':' .. each[1]) end`;
+const copyLua = `
+for _, each in ipairs({${luaList}}) do
+  redis.call('COPY', KEYS[1] .. ':' .. each[1], KEYS[2] .. ':' .. each[1])
+end`;
 
-/** KEYS: 1 base   ARGV: 1 '1' to delete it too. Returns: JSON {name: [ms to live, content], …} */
-const lookLua = `
+/** KEYS: 1 base   ARGV: 1 '1' to delete the keys, too. Returns: JSON {name: [TTL ms, content], …} */
+const readLua = `
 local read = {
   hash = function(key) return redis.call('HGETALL', key) end,
   zset = function(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
@@ -71,45 +74,45 @@ return cjson.encode(found)`;
 
 const deleteLua = `for _, each in ipairs({${luaList}}) do redis.call('DEL', KEYS[1] .. ':' .. each[1]) end`;
 
-/** What stands under a world's base: by name the time to live, ms, -1 for none, and the content as Redis replies it. */
-export type Look = Record<string, [ttlMs: number, content: unknown]>;
+/** All keys below a world's base: by name the TTL in ms (-1 for none) and the content as Redis returns it. */
+export type Snapshot = Record<string, [ttlMs: number, content: unknown]>;
 
 export interface Worlds {
   copy(from: string, to: string): Promise<unknown>;
-  look(base: string, options?: { isLast?: boolean }): Promise<Look>;
+  read(base: string, options?: { isLast?: boolean }): Promise<Snapshot>;
   delete(base: string): Promise<unknown>;
 }
 
 export function openWorlds({ redis }: StoreConnection): Worlds {
   redis.defineCommand('copyWorld', { numberOfKeys: 2, lua: copyLua });
-  redis.defineCommand('lookAtWorld', { numberOfKeys: 1, lua: lookLua });
+  redis.defineCommand('readWorld', { numberOfKeys: 1, lua: readLua });
   redis.defineCommand('deleteWorld', { numberOfKeys: 1, lua: deleteLua });
   const commands = redis as unknown as Record<string, (...values: string[]) => Promise<unknown>>;
   return {
     copy: (from, to) => commands['copyWorld']!(from, to),
-    async look(base, { isLast = false } = {}) {
-      return JSON.parse((await commands['lookAtWorld']!(base, isLast ? '1' : '0')) as string) as Look;
+    async read(base, { isLast = false } = {}) {
+      return JSON.parse((await commands['readWorld']!(base, isLast ? '1' : '0')) as string) as Snapshot;
     },
     delete: (base) => commands['deleteWorld']!(base),
   };
 }
 
-/** The fields of a hash, or the members of a sorted set with their scores. */
-export function pairsOf(look: Look, name: string): Record<string, string> {
-  const content = (look[name]?.[1] ?? []) as string[];
+/** Returns the fields of a hash, or the members of a sorted set with their scores. */
+export function pairsOf(snapshot: Snapshot, name: string): Record<string, string> {
+  const content = (snapshot[name]?.[1] ?? []) as string[];
   const pairs: Record<string, string> = {};
   for (let index = 0; index + 1 < content.length; index += 2) pairs[content[index]!] = content[index + 1]!;
   return pairs;
 }
 
-/** The entries of a stream: id, and the value of one field. */
-export function entriesOf(look: Look, name: string, field: string): [id: string, value: string][] {
-  const content = look[name]?.[1] as [string, string[]][] | undefined;
+/** Returns the entries of a stream: the id, and the value of one field. */
+export function entriesOf(snapshot: Snapshot, name: string, field: string): [id: string, value: string][] {
+  const content = snapshot[name]?.[1] as [string, string[]][] | undefined;
   if (!Array.isArray(content)) return [];
   return content.map(([id, fields]) => [id, fields[fields.indexOf(field) + 1]!]);
 }
 
-/** What an event or a message says it is. */
+/** Returns the type of an event or a message. */
 export function typeOf(body: string): string {
   return /"type":"(?<type>[a-z_]+)"/.exec(body)?.groups?.['type'] ?? body;
 }

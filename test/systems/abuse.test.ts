@@ -1,40 +1,40 @@
-/** Clients that mean harm, or might: what they send is refused, memory stays bounded, and others are served meanwhile. */
+/** Abusive clients: the API refuses their input, keeps its memory bounded, and serves other clients meanwhile. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { allKeys, parseExposition } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { ended, poll, submit } from '../e2e/client.ts';
-import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 const quick = { prompt: 'a red apple on a white background', num_inference_steps: 2, preview: 'off' };
-/** More than any of this may cost an API while it lasts, beside what 5,000 streams take (50 KB each). */
-const spare = 150e6;
-const streamsMax = 5000;
+/** Maximum growth of the API's resident memory during a test, bytes. Open event streams may add 50 KB each. */
+const maxGrowthBytes = 150e6;
+const maxStreams = 5000;
 
 let system: System;
 beforeAll(async () => {
-  system = await startSystem({ environment: { ...patience, EVENT_STREAM_IDLE_S: '1' } });
+  system = await startSystem({ environment: longWorkerTtl });
 });
 afterAll(() => stopSystem(system));
 
-/** A connection of a test, with something said on it. */
-async function dial(said = ''): Promise<Socket> {
+/** Opens a TCP connection to the API and writes `data`. The connection is destroyed when the test ends. */
+async function dial(data = ''): Promise<Socket> {
   const { hostname, port } = new URL(system.url);
   const socket = connect(Number(port), hostname);
-  // It is closed on us sooner or later.
+  // The API closes most of these connections.
   socket.on('error', () => {});
   onTestFinished(() => void socket.destroy());
   await once(socket, 'connect');
-  if (said !== '') socket.write(said);
+  if (data !== '') socket.write(data);
   return socket;
 }
 
-/** Resolves when it is closed, in whatever way. */
+/** Resolves when the socket is closed, with or without an error. */
 function closing(socket: Socket): Promise<void> {
   return new Promise((resolve) => (socket.closed ? resolve() : socket.once('close', () => resolve())));
 }
 
-/** All that is answered until the connection is closed. */
+/** Returns all data that the API sends until the connection is closed. */
 async function answerOf(socket: Socket): Promise<string> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -42,7 +42,7 @@ async function answerOf(socket: Socket): Promise<string> {
   return Buffer.concat(chunks).toString('latin1');
 }
 
-/** One request in so many bytes, and the status of its answer; the connection is to be closed behind it. */
+/** Sends a raw request that makes the API close the connection; returns the status, NaN without an answer. */
 async function statusOf(request: string): Promise<number> {
   const answer = await answerOf(await dial(request));
   return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? Number.NaN);
@@ -52,18 +52,18 @@ function get(path: string, headers: readonly string[] = []): string {
   return [`GET ${path} HTTP/1.1`, 'Host: localhost', 'Connection: close', ...headers, '', ''].join('\r\n');
 }
 
-/** Resident memory of the API. */
+/** Returns the resident memory of the API, bytes. */
 async function memory(): Promise<number> {
   const page = await (await fetch(`${system.part('api').metricsUrl}/metrics`)).text();
   return parseExposition(page).value('process_resident_memory_bytes', { app: 'api' }) ?? Number.NaN;
 }
 
-/** Somebody else gets a picture. */
+/** Checks that another client's request succeeds. */
 async function othersAreServed(): Promise<void> {
   expect(await ended(system.url, await submit(system.url, quick))).toBe('succeeded');
 }
 
-/** Where a request is followed that has not ended for as long as the test lasts. */
+/** Submits a long request, canceled when the test ends; returns the path of its event stream. */
 async function openEvents(): Promise<string> {
   const id = await submit(system.url, { ...quick, num_inference_steps: 200 });
   onTestFinished(async () => void (await fetch(`${system.url}/v1/predict/${id}`, { method: 'DELETE' })));
@@ -71,7 +71,7 @@ async function openEvents(): Promise<string> {
 }
 
 describe('connections', () => {
-  it('that never finish their headers, or their bodies, keep nobody out', async () => {
+  it('serves other clients while 2,000 connections never finish their headers or bodies (slowloris)', async () => {
     const before = await memory();
     const headers = 'POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nX-Slow: ';
     const body = `${headers}1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`;
@@ -79,10 +79,10 @@ describe('connections', () => {
     await othersAreServed();
     for (const socket of slow) socket.write('a');
     await othersAreServed();
-    expect((await memory()) - before).toBeLessThan(spare);
+    expect((await memory()) - before).toBeLessThan(maxGrowthBytes);
   });
 
-  it('that send two requests as one, or headers without end, are closed', async () => {
+  it('rejects request smuggling with 400 and oversized or too many headers with 431', async () => {
     const smuggled =
       'POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
     expect(await statusOf(smuggled)).toBe(400);
@@ -103,7 +103,7 @@ describe('connections', () => {
 describe('bodies', () => {
   const chunk = `${(65_536).toString(16)}\r\n${' '.repeat(65_536)}\r\n`;
 
-  it('without end are refused when they are too long, whatever their headers say', async () => {
+  it('refuses endless chunked bodies: with 413 beyond the limit, or 503 if many of them fill the memory', async () => {
     const before = await memory();
     const head =
       'POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -111,31 +111,33 @@ describe('bodies', () => {
     const answers = sockets.map(async (socket) => {
       const answer = answerOf(socket);
       const isOpen = (): boolean => !socket.destroyed && !socket.readableEnded;
-      // Until it is hung up on; 64 MB of each at most.
+      // Sends until the API closes the connection, at most 64 MB on each.
       for (let sent = 0; sent < 1024 && isOpen(); sent++)
         if (!socket.write(chunk))
           await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closing(socket)]);
       socket.end();
       return answer;
     });
-    for (const answer of await Promise.all(answers))
-      expect(answer === '' || answer.startsWith('HTTP/1.1 413')).toBe(true);
-    expect((await memory()) - before).toBeLessThan(spare);
+    const received = (await Promise.all(answers)).filter((answer) => answer !== '');
+    const refusal = /^HTTP\/1\.1 (?:413 |503 [^]*\r\nretry-after: \d+\r\n)/i;
+    for (const answer of received) expect(answer).toMatch(refusal);
+    expect(received.some((answer) => answer.startsWith('HTTP/1.1 413'))).toBe(true);
+    expect((await memory()) - before).toBeLessThan(maxGrowthBytes);
     await othersAreServed();
   });
 
   it.each([
-    ['arrays', '['.repeat(500_000) + ']'.repeat(500_000)],
-    ['objects', `${'{"a":'.repeat(150_000)}1${'}'.repeat(150_000)}`],
-    ['a field of arrays', `{"prompt":${'['.repeat(500_000)}${']'.repeat(500_000)}}`],
-    ['brackets without end', '['.repeat(1_000_000)],
+    ['deeply nested arrays', '['.repeat(500_000) + ']'.repeat(500_000)],
+    ['deeply nested objects', `${'{"a":'.repeat(150_000)}1${'}'.repeat(150_000)}`],
+    ['deeply nested arrays in a field', `{"prompt":${'['.repeat(500_000)}${']'.repeat(500_000)}}`],
+    ['unclosed brackets', '['.repeat(1_000_000)],
     [
-      'a field that is ignored',
+      'deeply nested arrays in an ignored field',
       `{"messages":[{"role":"user","content":"a"}],"metadata":${'['.repeat(400_000)}${']'.repeat(400_000)}}`,
     ],
-    ['names', `{${Array.from({ length: 60_000 }, (_value, index) => `"n${index}":0`).join(',')}}`],
-    ['__proto__', '{"__proto__":{"prompt":"a red apple"},"constructor":{"prototype":{"prompt":"a"}}}'],
-  ])('of %s are 400', async (_name, body) => {
+    ['60,000 property names', `{${Array.from({ length: 60_000 }, (_value, index) => `"n${index}":0`).join(',')}}`],
+    ['__proto__ properties', '{"__proto__":{"prompt":"a red apple"},"constructor":{"prototype":{"prompt":"a"}}}'],
+  ])('rejects a body of %s on every route', async (_name, body) => {
     const headers = { 'content-type': 'application/json' };
     const routes = ['/v1/predict', '/v1/images/generations', '/v1/chat/completions', '/v1/responses', '/generate'];
     for (const route of routes) {
@@ -150,7 +152,7 @@ describe('bodies', () => {
 });
 
 describe('ids and paths', () => {
-  it('a hundred thousand ids that never were cost nothing but their answers', async () => {
+  it('answers 404 to 100,000 unknown request ids without creating keys or growing in memory', async () => {
     const before = { keys: await allKeys(system.store), memory: await memory() };
     const count = 100_000;
     const connections = 50;
@@ -159,10 +161,10 @@ describe('ids and paths', () => {
         const socket = await dial();
         const seen = new Map<string, number>();
         const each = count / connections;
-        let asked = 0;
-        const ask = (): void => {
-          const id = `emoji-sd-${(connection * each + asked).toString(32).padStart(26, '0')}`;
-          asked += 1;
+        let sent = 0;
+        const sendNext = (): void => {
+          const id = `emoji-sd-${(connection * each + sent).toString(32).padStart(26, '0')}`;
+          sent += 1;
           socket.write(`GET /v1/predict/${id} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
         };
         let rest = '';
@@ -175,11 +177,11 @@ describe('ids and paths', () => {
             for (const [, status = ''] of found) {
               seen.set(status, (seen.get(status) ?? 0) + 1);
               if (++answers === each) resolve();
-              else if (asked < each) ask();
+              else if (sent < each) sendNext();
             }
           });
         });
-        for (let open = 0; open < 10; open++) ask();
+        for (let open = 0; open < 10; open++) sendNext();
         await done;
         return seen;
       }),
@@ -187,7 +189,7 @@ describe('ids and paths', () => {
     const answered = statuses.map((seen) => [...seen]);
     expect(answered).toEqual(statuses.map(() => [['404', count / connections]]));
     expect(await allKeys(system.store)).toEqual(before.keys);
-    expect((await memory()) - before.memory).toBeLessThan(spare);
+    expect((await memory()) - before.memory).toBeLessThan(maxGrowthBytes);
     await othersAreServed();
   }, 300_000);
 
@@ -205,7 +207,7 @@ describe('ids and paths', () => {
     '//evil.example/v1/models',
     'http://evil.example/v1/predict/none',
     `/v1/predict/${'a'.repeat(10_000)}`,
-  ])('%s is not there', async (path) => {
+  ])('answers 4xx to %s without exposing files or headers (path traversal)', async (path) => {
     const answer = await answerOf(await dial(get(path)));
     expect(Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1])).toSatisfy(
       (status: number) => status >= 400 && status < 500,
@@ -213,30 +215,30 @@ describe('ids and paths', () => {
     expect(answer).not.toMatch(/root:|"name": "darkroom"|^Set-Cookie/im);
   });
 
-  it('a header that is said back says no other header', async () => {
-    const said = [
+  it('prevents header injection through values that the API echoes', async () => {
+    const headers = [
       'X-Request-Id: a%0d%0aSet-Cookie: b=c',
       'Idempotency-Key: a%0d%0aSet-Cookie: b=c',
       'Last-Event-ID: 1%0d%0aa: b',
     ];
-    const answer = await answerOf(await dial(get('/v1/predict/none/events?after=%0d%0aSet-Cookie:%20b', said)));
+    const answer = await answerOf(await dial(get('/v1/predict/none/events?after=%0d%0aSet-Cookie:%20b', headers)));
     expect(answer).not.toMatch(/^set-cookie/im);
   });
 });
 
 describe('streams', () => {
-  it('that nobody reads are closed, and hold no memory', async () => {
+  it('keeps memory bounded while 300 clients do not read their event streams', async () => {
     const before = await memory();
     const request = get(await openEvents());
     const streams = await Promise.all(Array.from({ length: 300 }, async () => (await dial(request)).pause()));
     await othersAreServed();
-    expect((await memory()) - before).toBeLessThan(spare);
+    expect((await memory()) - before).toBeLessThan(maxGrowthBytes);
     for (const stream of streams) stream.destroy();
   });
 
-  it('ten thousand at once: as many as may be are served, the others told so', async () => {
+  it('serves event streams up to the limit when 10,000 connect at once, and refuses the others', async () => {
     const before = await memory();
-    // Nothing is to be said to them all.
+    // Without a worker there are no events to send to all streams.
     await system.part('worker').stop();
     const request = get(await openEvents());
     const firsts = await Promise.all(
@@ -247,12 +249,12 @@ describe('streams', () => {
       }),
     );
     const count = (...statuses: string[]): number => firsts.filter((status) => statuses.includes(status)).length;
-    expect(count('200')).toBeLessThanOrEqual(streamsMax);
-    // 503: not so fast.
+    expect(count('200')).toBeLessThanOrEqual(maxStreams);
+    // 503: too many requests were in progress at once.
     expect(count('200', '429', '503')).toBe(10_000);
     expect(count('200')).toBeGreaterThan(500);
     expect(count('429')).toBeGreaterThan(500);
     expect((await poll(system.url, await submit(system.url, quick))).status).toBe('queued');
-    expect((await memory()) - before).toBeLessThan(spare + streamsMax * 50e3);
+    expect((await memory()) - before).toBeLessThan(maxGrowthBytes + maxStreams * 50e3);
   }, 300_000);
 });

@@ -1,23 +1,31 @@
-/** The page for operators in a browser: it shows the system as it is, and does what its buttons say. */
-import { cancelRequest, createWebhookId, enqueueWebhooks, readRequest, readWorkers } from '@darkroom/store';
+/** The admin page in a browser: it shows the state of the system, and its buttons perform the actions they name. */
+import {
+  cancelRequest,
+  createWebhookId,
+  enqueueWebhooks,
+  publishModel,
+  readRequest,
+  readWorkers,
+} from '@darkroom/store';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { card } from '../../apps/api/src/testing/test-api.ts';
-import { launchChromium, pagePatienceMs } from '../e2e/chromium.ts';
+import { launchChromium, pageTimeoutMs } from '../e2e/chromium.ts';
+import { submit } from '../e2e/client.ts';
 import { failLeased, startFakeWorker } from './fake-failure.ts';
 import { startSystem, stopSystem, type System } from '../e2e/system.ts';
 
-const asAlice = { 'content-type': 'application/json', authorization: 'Bearer key-of-alice' };
-const environment = { API_KEYS: 'alice:key-of-alice', ADMIN_KEYS: 'olga:key-of-olga' };
-/** For what the page learns at its next look, or a picture takes. */
-const patience = { timeout: pagePatienceMs };
+const asAlice = { 'content-type': 'application/json', authorization: 'Bearer secret-key-of-alice' };
+const environment = { API_KEYS: 'alice:secret-key-of-alice', ADMIN_KEYS: 'olga:secret-key-of-olga' };
+/** Timeout for the page's next refresh, or for one image. */
+const pollOptions = { timeout: pageTimeoutMs };
 let system: System;
 let browser: Browser;
 let stopFakeWorker: () => void;
 
 beforeAll(async () => {
   [system, browser] = await Promise.all([startSystem({ environment }), launchChromium()]);
-  // A second model, whose worker is in the tests' hands.
+  // A second model, whose worker the tests play.
   stopFakeWorker = await startFakeWorker(system.store);
 });
 afterAll(async () => {
@@ -33,11 +41,11 @@ async function open(path = '/admin', options: BrowserContextOptions = {}): Promi
     await context.close();
     expect(faults).toEqual([]);
   });
-  context.setDefaultTimeout(pagePatienceMs);
+  context.setDefaultTimeout(pageTimeoutMs);
   const page = await context.newPage();
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (message) => {
-    // Bull Board asks for a font at somebody else's server, and does not get it.
+    // Bull Board requests a font from an external server, which the page's policy blocks.
     if (message.type() === 'error' && !/^Failed to load resource|fonts\.googleapis\.com/.test(message.text()))
       faults.push(message.text());
   });
@@ -45,25 +53,23 @@ async function open(path = '/admin', options: BrowserContextOptions = {}): Promi
   return page;
 }
 
-/** With the key of an admin. */
+/** Opens the page and enters an admin key. */
 async function openAsOlga(options?: BrowserContextOptions): Promise<Page> {
   const page = await open('/admin', options);
-  await saveKey(page, 'key-of-olga');
+  await saveKey(page, 'secret-key-of-olga');
   await page.getByText('As of').waitFor();
   return page;
 }
 
 async function saveKey(page: Page, key: string): Promise<void> {
   const dialog = page.getByRole('dialog', { name: 'Admin key' });
-  await dialog.getByText('The server wants an admin key').waitFor();
+  await dialog.getByText('The server requires a valid admin key').waitFor();
   await dialog.getByLabel('Key', { exact: true }).fill(key);
   await page.keyboard.press('Enter');
 }
 
-async function submit(body: object): Promise<string> {
-  const request = { method: 'POST', headers: asAlice, body: JSON.stringify({ prompt: 'a secret fox', ...body }) };
-  const response = await fetch(`${system.url}/v1/predict`, request);
-  return ((await response.json()) as { request_id: string }).request_id;
+function submitAs(body: object): Promise<string> {
+  return submit(system.url, { prompt: 'a secret fox', ...body }, asAlice);
 }
 
 async function stateOf(id: string): Promise<string> {
@@ -71,14 +77,14 @@ async function stateOf(id: string): Promise<string> {
   return result.status === 'found' ? result.request.state : result.status;
 }
 
-/** A request of `tiny` that has failed. */
+/** Submits a request of `tiny` and fails it; returns its id. */
 async function fail(): Promise<string> {
-  const id = await submit({ model: 'tiny' });
+  const id = await submitAs({ model: 'tiny' });
   await failLeased(system.store, id);
   return id;
 }
 
-/** Of the page's background: 0 is black, 765 white. */
+/** Returns the brightness of the page's background, from 0 (black) to 765 (white). */
 async function brightness(page: Page): Promise<number> {
   const color = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
   const [red = 0, green = 0, blue = 0] = color.match(/[\d.]+/g)!.map(Number);
@@ -89,18 +95,18 @@ function rowOf(page: Page, name: string) {
   return page.getByRole('row').filter({ has: page.getByRole('rowheader', { name }) });
 }
 
-it('asks for the key of an admin, says what is wrong with another, and keeps it', async () => {
+it('asks for an admin key, rejects a key without admin rights, and remembers a valid one', async () => {
   const page = await open();
-  await saveKey(page, 'key-of-alice');
-  await page.getByText('This key may not administer, expected one of ADMIN_KEYS.').waitFor();
-  await saveKey(page, 'key-of-olga');
+  await saveKey(page, 'secret-key-of-alice');
+  await page.getByText('This key has no admin access, expected one of ADMIN_KEYS.').waitFor();
+  await saveKey(page, 'secret-key-of-olga');
   await rowOf(page, 'emoji-sd').first().waitFor();
   await page.reload();
   await rowOf(page, 'emoji-sd').first().waitFor();
   expect(await page.getByRole('dialog').count()).toBe(0);
 });
 
-it("shows models, workers and what failed, and nobody's prompt", async () => {
+it('shows models, workers and failed requests without their prompts', async () => {
   const id = await fail();
   const page = await openAsOlga();
   const model = rowOf(page, 'emoji-sd').first();
@@ -112,29 +118,56 @@ it("shows models, workers and what failed, and nobody's prompt", async () => {
   expect(await page.content()).not.toContain('secret fox');
 });
 
-it('pauses a model, which then starts nothing, and resumes it', async () => {
+it('shows refused files of a model with the reason', async () => {
+  const reason = 'is cut short: <b>it ends in its header</b>';
+  await publishModel(system.store, { ...card, refusedFiles: [{ file: 'loras/cut.safetensors', reason }] });
+  onTestFinished(() => publishModel(system.store, card));
+  const page = await openAsOlga();
+  await expect.poll(() => rowOf(page, 'loras/cut.safetensors').textContent(), pollOptions).toMatch(/tiny/);
+  expect(await rowOf(page, 'loras/cut.safetensors').textContent()).toContain(reason);
+  await publishModel(system.store, card);
+  await page.getByRole('heading', { name: 'Ignored files' }).waitFor({ state: 'hidden' });
+});
+
+it('pauses a model, whose requests then stay queued, and resumes it', async () => {
   const page = await openAsOlga();
   await page.getByRole('button', { name: 'Pause emoji-sd' }).click();
   const resume = page.getByRole('button', { name: 'Resume emoji-sd' });
   await resume.waitFor();
   await rowOf(page, 'emoji-sd').first().getByText('paused').waitFor();
-  const id = await submit({ model: 'emoji-sd', num_inference_steps: 4 });
-  await expect.poll(() => rowOf(page, 'emoji-sd').first().getByRole('cell').nth(1).textContent(), patience).toBe('1');
+  const id = await submitAs({ model: 'emoji-sd', num_inference_steps: 4 });
+  await expect
+    .poll(() => rowOf(page, 'emoji-sd').first().getByRole('cell').nth(1).textContent(), pollOptions)
+    .toBe('1');
   expect(await stateOf(id)).toBe('queued');
   await resume.click();
-  await expect.poll(() => stateOf(id), patience).toBe('succeeded');
+  await expect.poll(() => stateOf(id), pollOptions).toBe('succeeded');
   await page.getByRole('button', { name: 'Pause emoji-sd' }).waitFor();
-  expect(await page.getByRole('log').textContent()).toMatch(/emoji-sd is paused.*emoji-sd goes on/s);
+  expect(await page.getByRole('log').textContent()).toMatch(/emoji-sd is paused.*emoji-sd is resumed/s);
 });
 
-it('has a model loaded anew', async () => {
+it('restarts the workers of a model', async () => {
   const page = await openAsOlga();
-  await page.getByRole('button', { name: 'Reload emoji-sd' }).click();
-  const said = 'The workers of emoji-sd load its files anew';
-  await expect.poll(() => page.getByRole('log').textContent(), patience).toContain(said);
+  await page.getByRole('button', { name: 'Restart emoji-sd' }).click();
+  const expected = 'The workers of emoji-sd restart with its current files';
+  await expect.poll(() => page.getByRole('log').textContent(), pollOptions).toContain(expected);
 });
 
-it('drains a worker, which finishes and stays, and resumes it', async () => {
+it('shows the Forget button only for models without workers, and forgets such a model', async () => {
+  await publishModel(system.store, { ...card, id: 'stopped' });
+  const page = await openAsOlga();
+  await rowOf(page, 'stopped').first().getByText('no worker').waitFor();
+  expect(await page.getByRole('button', { name: 'Forget emoji-sd' }).count()).toBe(0);
+  await page.getByRole('button', { name: 'Forget stopped' }).click();
+  await rowOf(page, 'stopped').waitFor({ state: 'detached' });
+  expect(await page.getByRole('log').textContent()).toContain('stopped is forgotten');
+  const { data } = (await (await fetch(`${system.url}/v1/models`, { headers: asAlice })).json()) as {
+    data: { id: string }[];
+  };
+  expect(data.map(({ id }) => id)).not.toContain('stopped');
+});
+
+it('drains a worker, which stays registered, and resumes it', async () => {
   const page = await openAsOlga();
   await page.getByRole('button', { name: 'Drain fake' }).click();
   await rowOf(page, 'fake').getByText('drained').waitFor();
@@ -144,7 +177,7 @@ it('drains a worker, which finishes and stays, and resumes it', async () => {
   await rowOf(page, 'fake').getByText('idle').waitFor();
 });
 
-it('has a worker sleep, says so, and wakes it', async () => {
+it('puts a worker to sleep, shows it as asleep, and wakes it', async () => {
   const [worker] = await readWorkers(system.store, 'emoji-sd', 1);
   const page = await openAsOlga();
   await page.getByRole('button', { name: `Sleep ${worker!.workerId}` }).click();
@@ -154,7 +187,7 @@ it('has a worker sleep, says so, and wakes it', async () => {
   await rowOf(page, worker!.workerId).getByText('idle').waitFor();
 });
 
-it('retries what failed as a new request', async () => {
+it('retries a failed request as a new request', async () => {
   const id = await fail();
   const page = await openAsOlga();
   await page.getByRole('button', { name: `Retry ${id}` }).click();
@@ -165,7 +198,7 @@ it('retries what failed as a new request', async () => {
   await cancelRequest(system.store, again);
 });
 
-it('drops what failed, by the keyboard, after it has asked', async () => {
+it('drops a failed request by keyboard, after a confirmation', async () => {
   const id = await fail();
   const page = await openAsOlga();
   const drop = page.getByRole('button', { name: `Drop ${id}` });
@@ -173,7 +206,7 @@ it('drops what failed, by the keyboard, after it has asked', async () => {
   await page.keyboard.press('Enter');
   const dialog = page.getByRole('dialog', { name: 'Drop this request?' });
   await dialog.getByText(id).waitFor();
-  // What has the focus changes nothing.
+  // The button that has the focus cancels.
   await page.keyboard.press('Enter');
   await dialog.waitFor({ state: 'hidden' });
   expect(await stateOf(id)).toBe('failed');
@@ -184,7 +217,7 @@ it('drops what failed, by the keyboard, after it has asked', async () => {
   expect(await stateOf(id)).toBe('gone');
 });
 
-it('says what could not be done', async () => {
+it('shows the error of an action that fails, until the next action', async () => {
   const page = await openAsOlga();
   await system.store.redis.hset(`${system.prefix}:models`, 'passing', JSON.stringify({ ...card, id: 'passing' }));
   const pause = page.getByRole('button', { name: 'Pause passing' });
@@ -195,44 +228,46 @@ it('says what could not be done', async () => {
   });
   await pause.click();
   const problem = page.getByRole('alert');
-  await expect.poll(() => problem.textContent(), patience).toMatch(/^Model "passing" is not here, expected one of/);
+  await expect
+    .poll(() => problem.textContent(), pollOptions)
+    .toMatch(/^Model "passing" was not found, expected one of/);
   await pause.waitFor({ state: 'detached' });
-  // Until something else is done, whatever the page learns meanwhile.
+  // A refresh does not remove the error; only another action does.
   expect(await problem.isVisible()).toBe(true);
 });
 
-it('keeps the focus and the rows while what they show changes', async () => {
+it('keeps the focus and the rows when a refresh changes their content', async () => {
   const page = await openAsOlga();
   const pause = page.getByRole('button', { name: 'Pause tiny' });
   await pause.focus();
-  const id = await submit({ model: 'emoji-sd', num_inference_steps: 4 });
-  await expect.poll(() => stateOf(id), patience).toBe('succeeded');
+  const id = await submitAs({ model: 'emoji-sd', num_inference_steps: 4 });
+  await expect.poll(() => stateOf(id), pollOptions).toBe('succeeded');
   await page.waitForResponse((response) => response.url().endsWith('/status'));
   await page.waitForResponse((response) => response.url().endsWith('/status'));
   expect(await page.evaluate<string>('document.activeElement.ariaLabel')).toBe('Pause tiny');
 });
 
-it('asks for nothing while nobody looks', async () => {
+it('stops polling while the page is hidden', async () => {
   const page = await openAsOlga();
   await page.clock.install();
   await page.reload();
   await page.getByText('As of').waitFor();
-  let asked = 0;
+  let requests = 0;
   await page.evaluate(`
     Object.defineProperty(document, 'hidden', { configurable: true, get: () => true });
     document.dispatchEvent(new Event('visibilitychange'));
   `);
-  page.on('request', () => asked++);
+  page.on('request', () => requests++);
   await page.clock.runFor(60_000);
-  expect(asked).toBe(0);
+  expect(requests).toBe(0);
   await page.evaluate(`
     Object.defineProperty(document, 'hidden', { get: () => false });
     document.dispatchEvent(new Event('visibilitychange'));
   `);
-  await expect.poll(() => asked, patience).toBeGreaterThan(0);
+  await expect.poll(() => requests, pollOptions).toBeGreaterThan(0);
 });
 
-it('has a name for everything, fits a phone, and is light or dark as the system is', async () => {
+it('labels every control, fits a phone screen, and follows the light or dark color scheme', async () => {
   await fail();
   const page = await openAsOlga({ viewport: { width: 360, height: 740 }, colorScheme: 'light' });
   await page.getByRole('button', { name: /^Drop/ }).first().waitFor();
@@ -249,13 +284,13 @@ it('has a name for everything, fits a phone, and is light or dark as the system 
   expect(await brightness(page)).toBeLessThan(120);
 });
 
-it('opens Bull Board with the key as a password, read-only', async () => {
-  const requestId = await submit({ model: 'emoji-sd', num_inference_steps: 1 });
+it('serves Bull Board read-only, with the admin key as password', async () => {
+  const requestId = await submitAs({ model: 'emoji-sd', num_inference_steps: 1 });
   const id = createWebhookId(requestId, 1, 'alice');
   const message = { id, owner: 'alice', requestId, type: 'request.completed', payload: '{"prompt":"a secret fox"}' };
-  // Receivers of its own network are not told: it is tried, and stays.
+  // Private addresses are refused: the delivery fails and stays in the queue.
   await enqueueWebhooks(system.store, [{ ...message, url: 'http://127.0.0.1:9/' }], { attempts: 1 });
-  const page = await open('/admin/queues', { httpCredentials: { username: 'olga', password: 'key-of-olga' } });
+  const page = await open('/admin/queues', { httpCredentials: { username: 'olga', password: 'secret-key-of-olga' } });
   await page.getByText('webhooks').first().waitFor();
   await page.goto(`${system.url}/admin/queues/queue/queue`);
   await page.getByText(id).first().waitFor();

@@ -1,48 +1,48 @@
-/** What stands in front of several APIs: each new connection goes to the next of them that takes it. */
+/** TCP load balancer in front of several APIs: round-robin, skipping APIs that refuse the connection. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export interface Balancer {
   url: string;
-  /** Addresses of the APIs, to be changed at will. */
+  /** URLs of the APIs; a test may change them at any time. */
   targets: string[];
 }
 
 export async function startBalancer(targets: string[]): Promise<Balancer> {
   const balancer: Balancer = { url: '', targets };
-  const open = new Set<Socket>();
-  let turn = 0;
-  const server = createServer({ allowHalfOpen: true }, (near) => {
-    open.add(near);
-    near.on('error', () => near.destroy()).once('close', () => open.delete(near));
-    const order = balancer.targets.map((_target, index) => balancer.targets[(turn + index) % balancer.targets.length]!);
-    turn++;
-    forward(near, order);
+  const sockets = new Set<Socket>();
+  let next = 0;
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    sockets.add(client);
+    client.on('error', () => client.destroy()).once('close', () => sockets.delete(client));
+    const order = balancer.targets.map((_target, index) => balancer.targets[(next + index) % balancer.targets.length]!);
+    next++;
+    forward(client, order);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
     server.close();
-    for (const socket of open) socket.destroy();
+    for (const socket of sockets) socket.destroy();
   });
   balancer.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return balancer;
 }
 
-/** Connects to the first target that listens. */
-function forward(near: Socket, [target, ...others]: readonly string[]): void {
-  if (target === undefined) return void near.destroy();
+/** Connects the client to the first target that accepts; closes the client if no target does. */
+function forward(client: Socket, [target, ...others]: readonly string[]): void {
+  if (target === undefined) return void client.destroy();
   const { hostname, port } = new URL(target);
-  const far = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  const upstream = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
   let isConnected = false;
-  far.once('connect', () => {
+  upstream.once('connect', () => {
     isConnected = true;
-    near.pipe(far).pipe(near);
-    near.once('close', () => far.destroy());
-    far.once('close', () => near.destroy());
+    client.pipe(upstream).pipe(client);
+    client.once('close', () => upstream.destroy());
+    upstream.once('close', () => client.destroy());
   });
-  far.once('error', () => {
-    if (!isConnected) forward(near, others);
+  upstream.once('error', () => {
+    if (!isConnected) forward(client, others);
   });
 }

@@ -1,11 +1,11 @@
-/** Pictures that are checked, judged and enlarged, in a whole system. */
+/** Safety checker, moderation (JUDGE) and upscaler in a whole system. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeSafetyChecker, writeUpscaler } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ended, poll, stream, submit } from '../e2e/client.ts';
-import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { ended, poll, stream, submit, postJson } from '../e2e/client.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   writeUpscaler(directory, 2);
   const page = await readFile(join(root, 'docs/judges.md'), 'utf8');
   await writeFile(join(folder, 'judge.mjs'), /```js\n(?<code>.*?)```/s.exec(page)!.groups!['code']!);
-  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: patience });
+  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: longWorkerTtl });
   const environment = { MODEL_DIR: directory, NUM_THREADS: '1' };
   await Promise.all([
     system.start('worker', environment),
@@ -45,12 +45,12 @@ const body = (prompt: string, changes: object = {}) => ({
   ...changes,
 });
 
-it('says of each picture what the checker found, shows nothing before, and counts the steps of enlarging', async () => {
+it('reports nsfw_content_detected for each image, sends no previews, and counts upscaling as a step', async () => {
   const id = await submit(system.url, body(red, { n: 2, upscale: 2 }));
   const events = await stream(system.url, id);
   expect(events.filter(({ data }) => data.includes('"preview"'))).toEqual([]);
   const progress = events.filter(({ event }) => event === 'progress').map(({ data }) => JSON.parse(data) as object);
-  expect(new Set(progress.map((said) => (said as { total_steps: number }).total_steps))).toEqual(new Set([5]));
+  expect(new Set(progress.map((parsed) => (parsed as { total_steps: number }).total_steps))).toEqual(new Set([5]));
   const request = await poll(system.url, id);
   expect(request).toMatchObject({
     status: 'succeeded',
@@ -66,11 +66,12 @@ it('says of each picture what the checker found, shows nothing before, and count
   expect(await poll(system.url, good)).toMatchObject({ images: [{ width: 64, nsfw_content_detected: false }] });
 });
 
-it('refuses pictures where SAFETY_CHECKER says so, as OpenAI does', async () => {
-  const answer = await fetch(`${system.url}/v1/images/generations`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'refused', prompt: red, size: '64x64', num_inference_steps: 4 }),
+it('refuses flagged images with content_policy_violation when SAFETY_CHECKER is refuse', async () => {
+  const answer = await postJson(`${system.url}/v1/images/generations`, {
+    model: 'refused',
+    prompt: red,
+    size: '64x64',
+    num_inference_steps: 4,
   });
   expect([answer.status, await answer.json()]).toMatchObject([400, { error: { code: 'content_policy_violation' } }]);
   const models = (await (await fetch(`${system.url}/v1/models`)).json()) as { data: { id: string }[] };
@@ -78,7 +79,7 @@ it('refuses pictures where SAFETY_CHECKER says so, as OpenAI does', async () => 
   expect(refusing).toMatchObject({ safety_checker: 'refuse', upscales: [2] });
 });
 
-it('has the judge of docs/judges.md refuse prompts and pictures, with its reasons', async () => {
+it('refuses prompts and images with the reasons of the moderation module of docs/judges.md', async () => {
   const errorOf = async (prompt: string) => {
     const id = await submit(system.url, body(prompt, { model: 'judged' }));
     expect(await ended(system.url, id)).toBe('failed');
@@ -87,8 +88,8 @@ it('has the judge of docs/judges.md refuse prompts and pictures, with its reason
   const code = 'content_policy_violation';
   const noDragons = 'the prompt is refused here: judged draws no dragons';
   expect(await errorOf('a dragon on a blue background')).toEqual({ code, message: noDragons });
-  // The checker has made it black.
-  expect(await errorOf(red)).toEqual({ code, message: 'picture 0 is refused here: there is nothing to see' });
+  // The safety checker has replaced the image by black.
+  expect(await errorOf(red)).toEqual({ code, message: 'image 0 is refused here: there is nothing to see' });
   const id = await submit(system.url, body(blue, { model: 'judged' }));
   expect(await ended(system.url, id)).toBe('succeeded');
 });

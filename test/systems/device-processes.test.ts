@@ -1,9 +1,9 @@
-/** Several workers of one start, each with an engine of its own: one call asks all of them, and one that is lost is not the others' loss. */
+/** NUM_WORKER_PROCESSES: a worker call reaches all worker processes, and the loss of one does not affect the others. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { isStep, make, picture, stepsOf, stream, submit, typesOf } from '../e2e/client.ts';
-import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { isStep, make, fetchImage, stepsOf, stream, submit, typesOf } from '../e2e/client.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 const long = { prompt: 'a red apple on a white background', num_inference_steps: 120, seed: 11, preview: 'off' };
 
@@ -11,7 +11,7 @@ let system: System;
 let expected: Buffer;
 beforeAll(async () => {
   system = await startSystem({
-    environment: { ...patience, NUM_WORKER_PROCESSES: '2', WORKER_ID: 'box', BATCH_MAX_SIZE: '1' },
+    environment: { ...longWorkerTtl, NUM_WORKER_PROCESSES: '2', WORKER_ID: 'box', BATCH_MAX_SIZE: '1' },
   });
   const { metricsUrl } = system.part('worker');
   const isReady = async (): Promise<boolean> => (await fetch(`${metricsUrl}/ready`)).ok;
@@ -47,19 +47,19 @@ function childrenOf(pid: number): number[] {
   return listed.trim().split('\n').map(Number);
 }
 
-/** The process of the worker that has this id. */
+/** Returns the pid of the worker process with this id. */
 function processOf(workerId: string): number {
   const all = childrenOf(system.part('worker').process.pid!);
   return all.find((pid) => readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`WORKER_ID=${workerId}\0`))!;
 }
 
-/** Two pictures at once, one on each; what the first runs on dies in the middle of it. @returns the events of both. */
-async function loseOne(kill: (workerId: string) => void) {
+/** Runs one image on each worker and kills the first one's engine or worker midway; returns the events of both. */
+async function killDuringImages(kill: (workerId: string) => void) {
   const ids = [await submit(system.url, long), await submit(system.url, long)];
   for (const id of ids) await stream(system.url, id, { until: isStep(30) });
   kill((await system.store.redis.hget(system.store.keysOf('emoji-sd').request(ids[0]!), 'worker'))!);
   const both = await Promise.all(ids.map((id) => stream(system.url, id)));
-  for (const id of ids) expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  for (const id of ids) expect((await fetchImage(system.url, id)).equals(expected)).toBe(true);
   return both;
 }
 
@@ -67,9 +67,9 @@ it.each([
   ['engine', (workerId: string) => process.kill(childrenOf(processOf(workerId))[0]!, 'SIGKILL')],
   ['worker', (workerId: string) => process.kill(processOf(workerId), 'SIGKILL')],
 ])(
-  'starts the %s again that was lost; its row goes on from a checkpoint, and the other never stops',
+  'restarts a killed %s process and resumes its row from a checkpoint, without interrupting the other worker',
   async (_what, kill) => {
-    const [lost, other] = await loseOne(kill);
+    const [lost, other] = await killDuringImages(kill);
     expect(typesOf(lost!)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
     const [resumedAt = 0] = stepsOf(lost!.slice(lost!.findLastIndex(({ event }) => event === 'started')));
     expect(resumedAt).toBeGreaterThan(20);
@@ -78,11 +78,11 @@ it.each([
   },
 );
 
-it('asks all of them at once, and a frozen one holds nobody', async () => {
+it('calls all workers at once, and reports a frozen one as unhealthy without delaying the others', async () => {
   const memory = await call('memory');
   expect(memory.map(({ worker }) => worker)).toEqual(['box-0', 'box-1']);
-  for (const { process_bytes: own, engine_bytes: engine } of memory) {
-    expect(own).toBeGreaterThan(20_000_000);
+  for (const { process_bytes: processBytes, engine_bytes: engine } of memory) {
+    expect(processBytes).toBeGreaterThan(20_000_000);
     expect(engine).toBeGreaterThan(50_000_000);
   }
   const frozen = processOf('box-1');

@@ -1,24 +1,28 @@
-/** Clients that follow requests over connections of their own, and keep nothing of what they read. */
+/** Event stream clients with one connection each that store nothing of what they read. */
 import { connect, type Socket } from 'node:net';
 
 export class EventReader {
-  /** Of the answer; undefined before it. */
+  /** HTTP status; undefined before the response. */
   status: number | undefined;
-  /** It had the end of the events, and not only that of its connection. */
+  /** True once the stream has sent `[DONE]`; false if the connection ended earlier. */
   isDone = false;
-  /** Its connection broke. */
+  /** Message of a connection error. */
   error: string | undefined;
-  /** When it had the last progress, by `performance.now()`. */
+  /** When the last progress event came, by `performance.now()`. */
   progressAtMs = 0;
-  /** Settles when the answer begins, or never will. */
+  /** Resolves when the response begins or the connection closes. */
   readonly answered: Promise<void>;
   readonly closed: Promise<void>;
   readonly #socket: Socket;
 
-  constructor(url: string, id: string) {
+  /** @param key API key, on a server with keys. */
+  constructor(url: string, id: string, key = '') {
     const { hostname, port } = new URL(url);
     this.#socket = connect(Number(port), hostname, () => {
-      this.#socket.write(`GET /v1/predict/${id}/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+      const authorization = key && `Authorization: Bearer ${key}\r\n`;
+      this.#socket.write(
+        `GET /v1/predict/${id}/events HTTP/1.1\r\nHost: localhost\r\n${authorization}Connection: close\r\n\r\n`,
+      );
     });
     this.closed = new Promise((resolve) => this.#socket.once('close', () => resolve()));
     const beginning = new Promise<void>((resolve) => this.#socket.once('data', () => resolve()));

@@ -1,4 +1,4 @@
-/** A worker whose model cannot be loaded: it says so, everywhere but among those that serve. */
+/** A worker whose model fails to load reports the failure in /health, /status and its log, and does not register. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs';
@@ -20,16 +20,16 @@ function copyModel(): string {
 
 it.each<[what: string, damage: (directory: string) => void, reason: RegExp]>([
   [
-    'a truncated graph, which the engine finds',
+    'a truncated graph, detected by the engine',
     (directory) => truncateSync(join(directory, unet), 5_000_000),
     /^unet\/model_int8\.onnx: is not a whole ONNX file: it is cut short: it has 5000000 bytes/,
   ],
   [
-    'a missing file, which the worker finds itself',
+    'a missing file, detected by the worker',
     (directory) => rmSync(join(directory, 'tokenizer/merges.txt')),
     /^tokenizer\/merges\.txt: is missing$/,
   ],
-])('%s', async (_what, damage, reason) => {
+])('exits, reports the reason and registers no worker for %s', async (_what, damage, reason) => {
   const system = await openSystem({ parts: ['api'] });
   const directory = copyModel();
   damage(directory);
@@ -47,18 +47,20 @@ it.each<[what: string, damage: (directory: string) => void, reason: RegExp]>([
     worker_pool_initialized: false,
     active_workers: 0,
     model_loaded: false,
+    concurrent_support: true,
+    kinds: [],
     failed_to_load: [{ model: 'tiny', reason: expect.stringMatching(/^failed to load: /) as string }],
   });
   const status = (await (await fetch(`${system.url}/status`)).json()) as { failed_to_load: { reason: string }[] };
   expect(status.failed_to_load).toMatchObject([{ model: 'tiny', reason: expect.stringMatching(reason) as string }]);
   expect(JSON.stringify([health, status])).not.toContain(directory);
-  // Nothing was registered, and nobody may ask for it.
+  // No worker is registered, and the model is not listed.
   expect(await readStats(system.store, 'tiny')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0 } });
   expect(await (await fetch(`${system.url}/v1/models`)).json()).toMatchObject({ data: [] });
-  // For the operator.
+  // The log has the reason for the operator.
   expect(readFileSync(system.logFile, 'utf8')).toMatch(new RegExp(reason.source.slice(1).replace(/\$$/, '')));
 
-  // Put right, it serves, and the complaint is gone.
+  // With repaired files a worker serves the model, and the failure is no longer reported.
   rmSync(directory, { recursive: true });
   cpSync(join(root, 'models/emoji-sd'), directory, { recursive: true });
   await system.start('worker', { MODEL_DIR: directory });
@@ -66,11 +68,13 @@ it.each<[what: string, damage: (directory: string) => void, reason: RegExp]>([
     status: 'ok',
     worker_pool_initialized: true,
     active_workers: 1,
+    concurrent_support: true,
+    kinds: ['image'],
     model_loaded: true,
   });
 });
 
-/** To its end. */
+/** Runs a worker process until it exits; returns its exit code. */
 async function runWorker(environment: Record<string, string>): Promise<number | null> {
   const child: ChildProcess = fork(join(root, 'apps/worker/dist/main.js'), {
     cwd: root,

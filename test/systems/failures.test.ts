@@ -1,4 +1,4 @@
-/** Engines and formers are killed, and workers stand still, at the worst moments: every request ends once, with the picture it would have had. */
+/** Killed engines, killed batch-formers and frozen workers: each request ends once, with unchanged bytes. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { listDead, readRequest, readStats } from '@darkroom/store';
@@ -7,7 +7,7 @@ import {
   ended,
   isStep,
   make,
-  picture,
+  fetchImage,
   poll,
   type ServerEvent,
   stepsOf,
@@ -15,7 +15,7 @@ import {
   submit,
   typesOf,
 } from '../e2e/client.ts';
-import { openSystem, patience, type System } from '../e2e/system.ts';
+import { openSystem, longWorkerTtl, type System } from '../e2e/system.ts';
 
 const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
 const quick = { ...long, num_inference_steps: 4 };
@@ -38,12 +38,12 @@ async function attempts(system: System, id: string): Promise<number> {
   return result.status === 'found' ? result.request.attempts : -1;
 }
 
-it('a former killed while a request waits for company: another one leases it, once', async () => {
+it('leases a request once when the batch-former is killed while it waits to fill a batch', async () => {
   const system = await openSystem({ parts: ['api', 'janitor', 'worker'] });
   const slow = await system.start('batch-former', { BATCH_TIMEOUT_MS: '60000' });
   const first = await submit(system.url, { ...long, n: 2 });
   await stream(system.url, first, { until: isStep(1) });
-  // The worker is busy with free rows.
+  // The worker is busy and has free rows.
   const id = await submit(system.url, quick);
   await slow.kill();
   expect((await poll(system.url, id)).status).toBe('queued');
@@ -54,29 +54,29 @@ it('a former killed while a request waits for company: another one leases it, on
   expect(await ended(system.url, first)).toBe('succeeded');
 });
 
-it('a worker taken for dead while it stands still: it drops what it had, registers again and draws the same bytes', async () => {
+it('drops its requests, registers again and draws the same bytes when a frozen worker was reaped', async () => {
   const system = await openSystem({ environment: { WORKER_TTL_MS: '5000' } });
   const expected = await make(system.url, long);
   const id = await submit(system.url, long);
   await stream(system.url, id, { until: isStep(20) });
   const { process: worker } = system.part('worker');
   worker.kill('SIGSTOP');
-  // Its engine goes on meanwhile, and has much to say when the worker goes on too.
+  // The engine goes on meanwhile, so the worker finds many messages from it when it continues.
   await vi.waitFor(async () => expect((await poll(system.url, id)).status).toBe('queued'), 30_000);
   worker.kill('SIGCONT');
   const events = await stream(system.url, id);
   expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
-  expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  expect((await fetchImage(system.url, id)).equals(expected)).toBe(true);
   expect(await attempts(system, id)).toBe(1);
-  expect(readFileSync(system.logFile, 'utf8')).toContain('taken for dead while alive');
+  expect(readFileSync(system.logFile, 'utf8')).toContain('reaped while alive');
   expect(await readStats(system.store, 'emoji-sd')).toMatchObject({ workers: { busy: 0, idle: 1 }, slots: 8 });
 });
 
 it.each([
-  ['killed', 'SIGKILL', patience],
-  ['that hangs', 'SIGSTOP', { ...patience, ENGINE_TIMEOUT_S: '6' }],
+  ['killed', 'SIGKILL', longWorkerTtl],
+  ['frozen', 'SIGSTOP', { ...longWorkerTtl, ENGINE_TIMEOUT_S: '6' }],
 ] as const)(
-  'an engine %s under its worker: the worker starts another and the request goes on',
+  'restarts a %s engine within the same worker and resumes the request',
   async (_how, signal, environment) => {
     const system = await openSystem({ environment });
     const expected = await make(system.url, long);
@@ -86,16 +86,17 @@ it.each([
     signalEngine(system, signal);
     const events = await stream(system.url, id);
     expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
-    expect((await picture(system.url, id)).equals(expected)).toBe(true);
-    // It had got further, so that was no attempt.
+    expect((await fetchImage(system.url, id)).equals(expected)).toBe(true);
+    // The delivery had made progress, so it does not count as an attempt.
     expect(await attempts(system, id)).toBe(1);
     expect(system.part('worker').process.pid).toBe(worker);
   },
+  120_000,
 );
 
-it('a request that kills every engine ends as failed and can be found; its neighbour in the batch does not', async () => {
-  // Without checkpoints no delivery gets further than the one before.
-  const system = await openSystem({ environment: { ...patience, CHECKPOINT_STEPS: '0' } });
+it('fails a request that crashes every engine and lists it as dead, unlike its batch neighbor', async () => {
+  // Without checkpoints each delivery starts over, so each loss counts as an attempt.
+  const system = await openSystem({ environment: { ...longWorkerTtl, CHECKPOINT_STEPS: '0' } });
   const [killer, neighbour] = await Promise.all([submit(system.url, long), submit(system.url, { ...long, seed: 12 })]);
   let last: ServerEvent | undefined;
   const seen: ServerEvent[] = [];
@@ -107,7 +108,7 @@ it('a request that kills every engine ends as failed and can be found; its neigh
     });
     seen.push(...events);
     last = events.at(-1)!;
-    // One delivery may have sent several steps: the next one begins after its `started`.
+    // A delivery may send several steps: kill only once after each `started`.
     const starts = seen.filter(({ event }) => event === 'started').length;
     if (last.event === 'progress' && starts > kills(seen)) {
       signalEngine(system, 'SIGKILL');
@@ -123,12 +124,12 @@ it('a request that kills every engine ends as failed and can be found; its neigh
     'killed',
     'failed',
   ]);
-  expect(await poll(system.url, killer)).toMatchObject({ status: 'failed', error: { code: 'worker_lost' } });
+  expect(await poll(system.url, killer)).toMatchObject({ status: 'failed', error: { code: 'engine_error' } });
   expect((await listDead(system.store, 'emoji-sd', 10)).map(({ id }) => id)).toEqual([killer]);
   expect(await ended(system.url, neighbour)).toBe('succeeded');
 });
 
-it('a canceled request leaves at its next step and makes room for the next', async () => {
+it('stops a canceled request at its next step and frees its slot for the next request', async () => {
   const system = await openSystem({ environment: { BATCH_MAX_SIZE: '1' } });
   const first = await submit(system.url, long);
   const second = await submit(system.url, quick);

@@ -1,12 +1,12 @@
-/** A worker in the tests' hands, in a system whose other parts are real: what it is leased fails when a test says so. */
+/** A worker played by the tests in an otherwise real system; it fails its leased requests on command. */
 import { heartbeatWorker, openInbox, publishModel, type StoreConnection, writeBatch } from '@darkroom/store';
 import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 
-const fake = { model: card.id, workerId: 'fake', incarnation: 'first' };
+const fake = { shard: card.id, workerId: 'fake', incarnation: 'first' };
 let batches = 0;
 
-/** Brings the model `tiny`, served by the worker `fake`, until it is told to stop. */
+/** Publishes the model `tiny` and registers the worker `fake`. The returned function stops its heartbeat. */
 export async function startFakeWorker(store: StoreConnection): Promise<() => void> {
   await publishModel(store, card);
   await startWorker(store, { workerId: fake.workerId });
@@ -14,9 +14,9 @@ export async function startFakeWorker(store: StoreConnection): Promise<() => voi
   return () => clearInterval(heart);
 }
 
-/** Fails a request of `tiny` as soon as the former has leased it. */
+/** Fails a request of `tiny` as soon as the batch-former has leased it. */
 export async function failLeased(store: StoreConnection, id: string): Promise<void> {
-  const inbox = openInbox(store, fake);
+  const inbox = openInbox(store, () => fake);
   const error = { code: 'internal', message: 'the engine failed' } as const;
   for (;;) {
     const messages = await inbox.next(10);

@@ -1,12 +1,15 @@
-/** Keys, fair shares, estimates, waiting and idempotency against the running system, over two APIs. */
+/** API keys, fair shares, ETA estimates, waiting and idempotency in a running system with two APIs. */
 import { beforeAll, afterAll, expect, it } from 'vitest';
+import { postJson } from '../e2e/client.ts';
 import { type Part, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 let system: System;
 let second: Part;
 
 beforeAll(async () => {
-  system = await startSystem({ environment: { API_KEYS: 'alice:first,bob:second', BATCH_MAX_SIZE: '2' } });
+  system = await startSystem({
+    environment: { API_KEYS: 'alice:first-key-of-alice,bob:second-key-of-bob', BATCH_MAX_SIZE: '2' },
+  });
   second = await system.start('api');
 });
 afterAll(() => stopSystem(system));
@@ -24,11 +27,8 @@ async function send(
   body: object,
   { url = system.url, headers = {} }: { url?: string; headers?: Record<string, string> } = {},
 ): Promise<{ status: number; view: View }> {
-  const response = await fetch(`${url}/v1/predict`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
-    body: JSON.stringify({ prompt: 'a red apple on a white background', ...body }),
-  });
+  const all = { authorization: `Bearer ${key}`, ...headers };
+  const response = await postJson(`${url}/v1/predict`, { prompt: 'a red apple on a white background', ...body }, all);
   return { status: response.status, view: (await response.json()) as View };
 }
 
@@ -38,28 +38,37 @@ async function get(key: string, id: string, query = '', url = system.url): Promi
   return { status: response.status, view: (await response.json()) as View };
 }
 
-it('a submit that waits comes back with the picture, and other keys know nothing of it', async () => {
-  const { status, view } = await send('first', { num_inference_steps: 4 }, { headers: { prefer: 'wait=60' } });
+it('returns the image for Prefer: wait, and hides the request from other API keys', async () => {
+  const { status, view } = await send(
+    'first-key-of-alice',
+    { num_inference_steps: 4 },
+    { headers: { prefer: 'wait=60' } },
+  );
   expect([status, view.status]).toEqual([200, 'succeeded']);
-  expect((await get('second', view.request_id)).status).toBe(404);
+  expect((await get('second-key-of-bob', view.request_id)).status).toBe(404);
   expect((await get('third', view.request_id)).status).toBe(401);
 });
 
-it('one key with a full queue does not make the one request of another wait, and estimates follow the order', async () => {
+it('shares capacity fairly between API keys, and orders eta_seconds by queue position', async () => {
   const many = await Promise.all(
-    Array.from({ length: 30 }, () => send('first', { num_inference_steps: 60, preview: 'off' })),
+    Array.from({ length: 30 }, () => send('first-key-of-alice', { num_inference_steps: 60, preview: 'off' })),
   );
-  const one = await send('second', { num_inference_steps: 20, preview: 'off' }, { url: second.url });
-  // Beside what was under way or chosen before it came.
+  const one = await send('second-key-of-bob', { num_inference_steps: 20, preview: 'off' }, { url: second.url });
+  // Requests that ran or were leased before it may come first.
   expect(one.view.queue_position).toBeLessThanOrEqual(4);
   const last = many.map(({ view }) => view).toSorted((a, b) => b.queue_position! - a.queue_position!)[0]!;
-  // The worker tells its pace with its next heartbeat.
-  await expect.poll(async () => (await get('first', last.request_id)).view.eta_seconds?.min ?? 0).toBeGreaterThan(0);
-  const [soon, late] = await Promise.all([get('second', one.view.request_id), get('first', last.request_id)]);
+  // The worker publishes its throughput with its next heartbeat.
+  await expect
+    .poll(async () => (await get('first-key-of-alice', last.request_id)).view.eta_seconds?.min ?? 0)
+    .toBeGreaterThan(0);
+  const [soon, late] = await Promise.all([
+    get('second-key-of-bob', one.view.request_id),
+    get('first-key-of-alice', last.request_id),
+  ]);
   expect(late.view.eta_seconds!.min).toBeGreaterThan(soon.view.eta_seconds?.min ?? 0);
-  const ended = await get('second', one.view.request_id, '?wait=60', second.url);
+  const ended = await get('second-key-of-bob', one.view.request_id, '?wait=60', second.url);
   expect(ended.view.status).toBe('succeeded');
-  const stillOpen = await Promise.all(many.map(({ view }) => get('first', view.request_id)));
+  const stillOpen = await Promise.all(many.map(({ view }) => get('first-key-of-alice', view.request_id)));
   expect(stillOpen.filter(({ status }) => status === 202).length).toBeGreaterThan(15);
   await Promise.all(
     many.map(({ view }) =>
@@ -71,20 +80,24 @@ it('one key with a full queue does not make the one request of another wait, and
   );
 });
 
-it('the same idempotency key is one request over two APIs', async () => {
+it('creates one request for 100 submits with the same Idempotency-Key over two APIs', async () => {
   const answers = await Promise.all(
     Array.from({ length: 100 }, (_value, index) =>
-      send('first', {}, { url: index % 2 === 0 ? system.url : second.url, headers: { 'idempotency-key': 'apple-1' } }),
+      send(
+        'first-key-of-alice',
+        {},
+        { url: index % 2 === 0 ? system.url : second.url, headers: { 'idempotency-key': 'apple-1' } },
+      ),
     ),
   );
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
   expect(new Set(answers.map(({ view }) => view.request_id)).size).toBe(1);
 });
 
-it('a poll that waits at an API that stops gets its answer', async () => {
+it('answers a waiting poll with 202 when its API stops', async () => {
   const third = await system.start('api');
-  const { view } = await send('first', { num_inference_steps: 200, n: 4 });
-  const waiting = get('first', view.request_id, '?wait=60', third.url);
+  const { view } = await send('first-key-of-alice', { num_inference_steps: 200, n: 4 });
+  const waiting = get('first-key-of-alice', view.request_id, '?wait=60', third.url);
   await expect.poll(() => subscriptions()).toBeGreaterThan(0);
   await third.stop();
   expect((await waiting).status).toBe(202);

@@ -1,11 +1,11 @@
-// Imported by a process of the system beside its own program: says over IPC what memory it holds after a garbage collection.
+// Preloaded into a process of the system: answers each IPC message with the memory usage after a garbage collection.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc');
 async function answer() {
-  // What a collection lets go of may hold more until the next turn.
+  // Finalizers of collected objects run on later ticks and may free more.
   for (let turn = 0; turn < 5; turn++) {
     collect();
     await new Promise((resolve) => setImmediate(resolve));
@@ -14,5 +14,5 @@ async function answer() {
 }
 
 process.on('message', () => void answer());
-// It is to end as it does without us.
+// The IPC channel must not keep the process alive.
 process.channel.unref();

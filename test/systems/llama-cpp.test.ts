@@ -1,8 +1,8 @@
-/** A real llama.cpp server with a real model behind a worker, by its own API and by OpenAI's. */
+/** A worker in front of a real llama.cpp server with a real model, through llama.cpp's API and through OpenAI's. */
 import { readStats } from '@darkroom/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ended, poll, stream } from '../e2e/client.ts';
-import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { ended, poll, postJson, stream, submit as submitTo } from '../e2e/client.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../e2e/system.ts';
 import { freePort, installLlamaServer, type LlamaServer, startLlamaServer } from './llama-server.ts';
 
 const key = 'sk-llama';
@@ -32,7 +32,7 @@ interface Turn {
   tool_call_id?: string;
 }
 
-/** Who has called a tool each time calls it again, however small. */
+/** A chat in which every earlier answer is a tool call: even a small model then calls the tool again. */
 const talk: Turn[] = [0, 1, 2].flatMap((at) => [
   { role: 'user', content: 'The weather?' },
   {
@@ -74,9 +74,9 @@ describe("llama.cpp's server", () => {
     port = await freePort();
     system = await startSystem({
       parts: ['api', 'batch-former', 'janitor'],
-      environment: { ...patience, MAX_ATTEMPTS: '10' },
+      environment: { ...longWorkerTtl, MAX_ATTEMPTS: '10' },
     });
-    // Before there is a server: they wait.
+    // The workers start before the server and wait for it.
     const workers = apis.map(([UPSTREAM_API, MODEL_ID, more]) =>
       system.start('worker', {
         EXECUTOR: 'http',
@@ -95,19 +95,13 @@ describe("llama.cpp's server", () => {
     await llama?.kill();
   });
 
-  async function post(path: string, body: object): Promise<Response> {
-    const headers = { 'content-type': 'application/json' };
-    return fetch(`${system.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
-  }
-
-  async function submit(body: object): Promise<string> {
-    return ((await (await post('/v1/predict', body)).json()) as { request_id: string }).request_id;
-  }
+  const post = (path: string, body: object): Promise<Response> => postJson(`${system.url}${path}`, body);
+  const submit = (body: object): Promise<string> => submitTo(system.url, body);
 
   describe.each(apis)('by the API of %s', (_api, model) => {
     const long = { model, prompt: 'Once upon a time', max_tokens: 24, ignore_eos: true, temperature: 0 };
 
-    it('answers', async () => {
+    it('answers a chat with usage and logprobs, and streams the same text', async () => {
       const body = { model, messages: question, max_tokens: 12, temperature: 0, logprobs: true, top_logprobs: 2 };
       const answer = (await (await post('/v1/chat/completions', body)).json()) as {
         choices: {
@@ -125,7 +119,7 @@ describe("llama.cpp's server", () => {
       const streamed = await (
         await post('/v1/chat/completions', { ...body, logprobs: false, top_logprobs: undefined, stream: true })
       ).text();
-      const pieces = streamed
+      const deltas = streamed
         .split('\n')
         .filter((line) => line.startsWith('data: {'))
         .map(
@@ -133,10 +127,10 @@ describe("llama.cpp's server", () => {
             (JSON.parse(line.slice(6)) as { choices: { delta: { content?: string } }[] }).choices[0]?.delta.content ??
             '',
         );
-      expect(pieces.join('')).toBe(choice!.message.content);
+      expect(deltas.join('')).toBe(choice!.message.content);
     });
 
-    it('ends at max_tokens and at a text, and refuses what it cannot hold', async () => {
+    it('ends at max_tokens and at a stop string, and fails a prompt longer than the context', async () => {
       const cut = await submit({ ...long, max_tokens: 5 });
       expect(await ended(system.url, cut)).toBe('succeeded');
       expect(await poll(system.url, cut)).toMatchObject({
@@ -157,7 +151,7 @@ describe("llama.cpp's server", () => {
       });
     });
 
-    it('keeps to a schema and to a grammar, and says what is wrong with one', async () => {
+    it('constrains output by a JSON schema or a grammar, and reports an invalid grammar', async () => {
       const json_schema = { name: 'town', schema: town };
       const answer = (await (
         await post('/v1/chat/completions', {
@@ -184,9 +178,9 @@ describe("llama.cpp's server", () => {
       });
     });
 
-    it('calls tools', async () => {
-      const asked = { model, tools, tool_choice: 'required', temperature: 0 };
-      const chat = { ...asked, messages: talk, max_tokens: 100 };
+    it('calls tools in chat completions, responses and predict', async () => {
+      const options = { model, tools, tool_choice: 'required', temperature: 0 };
+      const chat = { ...options, messages: talk, max_tokens: 100 };
       const answer = (await (await post('/v1/chat/completions', chat)).json()) as Completion;
       expect(answer.choices).toMatchObject([{ message: { content: null }, finish_reason: 'tool_calls' }]);
       const { name, arguments: json } = answer.choices[0]!.message.tool_calls![0]!.function;
@@ -196,7 +190,7 @@ describe("llama.cpp's server", () => {
       expect(streamed).toContain('"tool_calls":[{"index":0,"id":"call_');
       expect(streamed).toContain('"finish_reason":"tool_calls"');
       const functions = tools.map(({ type, function: of }) => ({ type, ...of }));
-      const input = { ...asked, tools: functions, input: items, max_output_tokens: 100 };
+      const input = { ...options, tools: functions, input: items, max_output_tokens: 100 };
       const response = (await (await post('/v1/responses', input)).json()) as object;
       expect(response).toMatchObject({
         tools: functions,
@@ -208,7 +202,7 @@ describe("llama.cpp's server", () => {
       expect(await poll(system.url, id)).toMatchObject({ texts: [{ tool_calls: [{ function: { name: 'look' } }] }] });
     });
 
-    it('stops when it is canceled, and serves the next', async () => {
+    it('frees the slots of the server when requests are canceled', async () => {
       const ids = await Promise.all([1, 2, 3].map((seed) => submit({ ...long, seed, max_tokens: 400 })));
       await Promise.all(
         ids.slice(0, 2).map((id) => stream(system.url, id, { until: ({ event }) => event === 'delta' })),
@@ -218,7 +212,7 @@ describe("llama.cpp's server", () => {
       await expect.poll(() => busySlots(port), { timeout: 1000 }).toEqual([false, false]);
     });
 
-    it('is killed in the middle and comes back, and nothing is lost or doubled', async () => {
+    it('finishes every text without lost or repeated tokens when the server is killed and restarted', async () => {
       const ids = await Promise.all([1, 2, 3].map((seed) => submit({ ...long, seed })));
       await stream(system.url, ids[0]!, { until: ({ event }) => event === 'delta' });
       await llama.kill();
@@ -232,7 +226,7 @@ describe("llama.cpp's server", () => {
         const events = await stream(system.url, id);
         starts.push(events.filter(({ event }) => event === 'started').length);
         let text = '';
-        for (const { event, data } of events.filter(({ data: said }) => said !== '[DONE]')) {
+        for (const { event, data } of events.filter(({ data: frame }) => frame !== '[DONE]')) {
           const { offset, text: more } = JSON.parse(data) as { offset: number; text: string };
           if (event === 'reset') text = text.slice(0, offset);
           if (event === 'delta' || event === 'snapshot') text = text.slice(0, offset) + more;

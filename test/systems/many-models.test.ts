@@ -1,4 +1,4 @@
-/** MODEL_DIRS: real models of both kinds in one worker process, all in memory or with less room than they need. */
+/** MODEL_DIRS: image and text models in one worker process, with enough memory for all or for one at a time. */
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { execFileSync } from 'node:child_process';
@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { addWeights } from '@darkroom/testing';
 import { statusSchema } from '../../apps/api/src/v1/status.ts';
 import { expect, it, onTestFinished } from 'vitest';
-import { ended, picture, poll, stream, submit, typesOf } from '../e2e/client.ts';
-import { openSystem, patience, type System } from '../e2e/system.ts';
+import { ended, fetchImage, poll, stream, submit, typesOf, postJson } from '../e2e/client.ts';
+import { openSystem, longWorkerTtl, type System } from '../e2e/system.ts';
 
 const root = new URL('../../models/', import.meta.url).pathname;
 const models = ['emoji-sd', 'emoji-writer', 'second-writer'];
@@ -34,7 +34,7 @@ async function openModels(
       'janitor',
       { name: 'worker', environment: { MODEL_DIRS: `${directory}/*`, WORKER_ID: 'box', ...environment } },
     ],
-    environment: patience,
+    environment: longWorkerTtl,
   });
 }
 
@@ -47,7 +47,7 @@ function list(...loaded: string[]): unknown[] {
   return models.map((model) => ({ id: `box-${model}`, model, loaded: loaded.includes(model) }));
 }
 
-it('serves the others where one can never fit and one is damaged, and says of both why', async () => {
+it('reports a model that exceeds MEMORY_BUDGET_MB and a damaged one, and serves the others', async () => {
   const system = await openModels({ MEMORY_BUDGET_MB: '300' }, (directory) => {
     cpSync(join(root, 'emoji-sd'), join(directory, 'large'), { recursive: true });
     const weights = { output: 'last_hidden_state', width: 128, matrices: 17 };
@@ -61,20 +61,18 @@ it('serves the others where one can never fit and one is damaged, and says of bo
     { model: 'emoji-sd', reason: 'tokenizer/merges.txt: is missing' },
     {
       model: 'large',
-      reason: expect.stringMatching(/^large takes 3\d\d MB of memory, and MEMORY_BUDGET_MB is 300$/) as string,
+      reason: expect.stringMatching(
+        /^large needs 3\d\d MB of memory, expected at most MEMORY_BUDGET_MB \(300\)$/,
+      ) as string,
     },
   ]);
   expect(await ended(url, await submit(url, written('emoji-writer')))).toBe('succeeded');
-  const refused = await fetch(`${url}/v1/predict`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ ...drawn, model: 'large' }),
-  });
+  const refused = await postJson(`${url}/v1/predict`, { ...drawn, model: 'large' });
   expect(refused.status).toBe(404);
 });
 
-it('loads each when it is asked for; with room for one they take turns, and a picture is the same each time', async () => {
-  const system = await openModels({ MEMORY_BUDGET_MB: '260', COLD_START_MAX_WAIT_S: '1' });
+it('loads models on demand and swaps them when memory fits only one, with the same bytes', async () => {
+  const system = await openModels({ MEMORY_BUDGET_MB: '260' });
   const { url } = system;
   await expect.poll(() => workersOf(url)).toEqual(list());
   const listed = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
@@ -84,11 +82,11 @@ it('loads each when it is asked for; with room for one they take turns, and a pi
   await expect.poll(() => workersOf(url), { timeout: 10_000 }).toEqual(list('emoji-sd'));
   for (const model of ['emoji-writer', 'second-writer'])
     expect(await ended(url, await submit(url, written(model)))).toBe('succeeded');
-  // All at once: each waits for its turn.
+  // Requests of all models at once: each model waits until it can be loaded.
   const all = [drawn, written('emoji-writer'), written('second-writer'), drawn];
   const ids = await Promise.all(all.map((body) => submit(url, body)));
   for (const id of ids) expect(await ended(url, id)).toBe('succeeded');
-  expect(await picture(url, ids[0]!)).toEqual(await picture(url, first));
+  expect(await fetchImage(url, ids[0]!)).toEqual(await fetchImage(url, first));
   const metrics = await (await fetch(`${system.part('worker').metricsUrl}/metrics`)).text();
   const drawnLoads = /darkroom_model_loads_total\{model="emoji-sd",[^}]*\} (?<count>\d+)/.exec(metrics);
   expect(Number(drawnLoads?.groups?.['count'])).toBeGreaterThanOrEqual(2);
@@ -96,13 +94,13 @@ it('loads each when it is asked for; with room for one they take turns, and a pi
     expect(metrics).toMatch(new RegExp(`darkroom_rows_joined_total\\{model="${model}",[^}]*\\} [1-9]`));
 });
 
-/** With room for two texts of this length, all of it free. */
-function roomFor(state: string, tokens: number): object {
+/** Returns the expected status of a worker with free KV-cache slots for two texts of `tokens` tokens. */
+function statusWithSlots(state: string, tokens: number): object {
   const rows = 2 * tokens;
   return { state, rows, free: rows, card: { max_model_len: tokens } };
 }
 
-/** As its `config.json` says it now: a length by which its room is computed. */
+/** Sets the context length in `config.json`, from which the worker computes its capacity. */
 async function setLength(directory: string, max_position_embeddings: number): Promise<void> {
   const file = join(directory, 'config.json');
   const config = JSON.parse(await readFile(file, 'utf8')) as object;
@@ -110,19 +108,19 @@ async function setLength(directory: string, max_position_embeddings: number): Pr
   await rename(`${file}.new`, file);
 }
 
-it('without a budget loads all at the start, and goes on with the others when an engine dies', async () => {
+it('loads all models at startup without a memory budget, and isolates a killed engine from the others', async () => {
   const system = await openModels({});
   const { url } = system;
   expect(await workersOf(url)).toEqual(list(...models));
   const drawing = await submit(url, { ...drawn, num_inference_steps: 60 });
   const engines = enginesOf(system.part('worker').process.pid!);
   expect(engines).toHaveLength(3);
-  // They are loaded in the order of their names.
+  // Engines start in the order of model names.
   process.kill(engines[1]!, 'SIGKILL');
-  const wishes = ['emoji-writer', 'second-writer'].map((model) => submit(url, written(model)));
-  for (const id of [drawing, ...(await Promise.all(wishes))]) expect(await ended(url, id)).toBe('succeeded');
+  const submits = ['emoji-writer', 'second-writer'].map((model) => submit(url, written(model)));
+  for (const id of [drawing, ...(await Promise.all(submits))]) expect(await ended(url, id)).toBe('succeeded');
   expect(typesOf(await stream(url, drawing)).filter((type) => type === 'started')).toHaveLength(1);
-  // It came back by itself.
+  // The worker restarts the engine.
   await expect.poll(() => workersOf(url)).toEqual(list(...models));
   const after = enginesOf(system.part('worker').process.pid!);
   expect([after.includes(engines[0]!), after.includes(engines[2]!), after.includes(engines[1]!)]).toEqual([
@@ -139,7 +137,7 @@ function enginesOf(worker: number): number[] {
     .map(Number);
 }
 
-it('has the card and the room of what lies there once it is waked, or loaded anew where it is awake; nothing is lost', async () => {
+it('publishes the new model card and capacity of changed files after a wake-up or a restart', async () => {
   let home = '';
   const { url } = await openModels(
     { MEMORY_BUDGET_MB: '2000', KV_TOKENS: '', BATCH_MAX_SIZE: '2' },
@@ -152,25 +150,25 @@ it('has the card and the room of what lies there once it is waked, or loaded ane
     const { state, rows, free_rows: free } = workers.find(({ id }) => id === `box-${model}`)!;
     return { state, rows, free, card: data.find(({ id }) => id === model) };
   };
-  await expect.poll(shown).toMatchObject(roomFor('asleep', 256));
+  await expect.poll(shown).toMatchObject(statusWithSlots('asleep', 256));
   await setLength(join(home, model), 200);
   expect(await ended(url, await submit(url, written(model)))).toBe('succeeded');
-  await expect.poll(shown).toMatchObject(roomFor('idle', 200));
+  await expect.poll(shown).toMatchObject(statusWithSlots('idle', 200));
 
   await setLength(join(home, model), 160);
-  expect((await fetch(`${url}/admin/models/${model}/reload`, { method: 'POST' })).status).toBe(202);
-  const asked: string[] = [];
+  expect((await fetch(`${url}/admin/models/${model}/restart`, { method: 'POST' })).status).toBe(202);
+  const ids: string[] = [];
   await expect
     .poll(async () => {
-      asked.push(await submit(url, written(model)));
+      ids.push(await submit(url, written(model)));
       return (await shown()).card;
     })
     .toMatchObject({ max_model_len: 160 });
-  for (const id of asked) expect(await ended(url, id)).toBe('succeeded');
-  await expect.poll(shown).toMatchObject(roomFor('idle', 160));
+  for (const id of ids) expect(await ended(url, id)).toBe('succeeded');
+  await expect.poll(shown).toMatchObject(statusWithSlots('idle', 160));
 });
 
-it('takes nothing while its files cannot be loaded, says why, and serves what waited once they are put right', async () => {
+it('keeps requests queued after a failed restart, reports why, and serves them after a repair', async () => {
   let home = '';
   const { url } = await openModels({}, (directory) => (home = directory));
   const model = 'emoji-writer';
@@ -178,20 +176,21 @@ it('takes nothing while its files cannot be loaded, says why, and serves what wa
   expect(await ended(url, await submit(url, written(model)))).toBe('succeeded');
   renameSync(graph, `${graph}.kept`);
   writeFileSync(graph, readFileSync(`${graph}.kept`).subarray(0, 100_000));
-  expect((await fetch(`${url}/admin/models/${model}/reload`, { method: 'POST' })).status).toBe(202);
+  expect((await fetch(`${url}/admin/models/${model}/restart`, { method: 'POST' })).status).toBe(202);
   const shown = async () => {
     const status = statusSchema.parse(await (await fetch(`${url}/status`)).json());
     return [status.workers.find(({ id }) => id === `box-${model}`)?.state, status.failed_to_load];
   };
   const reason = expect.stringContaining('onnx/model_int8.onnx') as string;
-  await expect.poll(shown, { timeout: 20_000 }).toMatchObject(['loading', [{ model, reason }]]);
+  // The worker is not registered until it can load its model.
+  await expect.poll(shown, { timeout: 20_000 }).toMatchObject([undefined, [{ model, reason }]]);
   const waiting = await submit(url, written(model));
-  // The others are served.
+  // The other models are served.
   expect(await ended(url, await submit(url, written('second-writer')))).toBe('succeeded');
   expect(await poll(url, waiting)).toMatchObject({ status: 'queued' });
   renameSync(`${graph}.kept`, graph);
-  const told = typesOf(await stream(url, waiting));
-  // It was given to nobody who could not load the model.
-  expect([told.slice(0, 3), told.at(-2)]).toEqual([['queued', 'started', 'delta'], 'succeeded']);
+  const types = typesOf(await stream(url, waiting));
+  // The request was leased once, after the model had loaded.
+  expect([types.slice(0, 3), types.at(-2)]).toEqual([['queued', 'started', 'delta'], 'succeeded']);
   await expect.poll(shown).toEqual(['idle', []]);
 });

@@ -1,8 +1,8 @@
-/** Every process of the running system answers Prometheus and probes, with what has really happened. */
+/** Prometheus metrics and health probes of every process, compared with what happened in the system. */
 import { readStats } from '@darkroom/store';
 import { type Exposition, parseExposition } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { ended, make, type ServerEvent, stream, submit } from '../e2e/client.ts';
+import { ended, make, type ServerEvent, stream, submit, postJson } from '../e2e/client.ts';
 import { openSystem, type Part, type PartName, type System } from '../e2e/system.ts';
 
 const model = 'emoji-sd';
@@ -21,15 +21,15 @@ function isAtStep(step: number) {
     event === 'progress' && (JSON.parse(data) as { step: number }).step >= step;
 }
 
-/** Of the requests of a system, how many went from one state to the next. */
+/** Returns how many requests went from one state to another, by `state>next`. */
 async function transitions(system: System): Promise<Record<string, number>> {
   const page = await scrape(system.part('janitor'));
   const counted = page.series('darkroom_state_seconds_count').filter(({ value }) => value > 0);
   return Object.fromEntries(counted.map(({ labels: { state, next }, value }) => [`${state}>${next}`, value]));
 }
 
-it('pictures, a cancel and a killed worker, in the numbers of all processes', async () => {
-  // A worker that only stalls is not taken for dead within it.
+it('counts images, a cancel and a killed worker in the metrics of all processes', async () => {
+  // Long enough that a stalled worker on a busy machine is not reaped.
   const environment = { WORKER_TTL_MS: '5000' };
   const system = await openSystem({ parts: all, environment });
   const [firstWorker, former] = [system.part('worker'), system.part('batch-former')];
@@ -43,7 +43,7 @@ it('pictures, a cancel and a killed worker, in the numbers of all processes', as
   expect(first.value('darkroom_model_rows_total', ofWorker)).toBe(24);
   expect(first.value('darkroom_engine_rows', ofWorker)).toBe(0);
   const steps = first.value('darkroom_step_seconds_count', { ...ofWorker, shape: '128x128' })!;
-  // Together, one after the other, or something between.
+  // The rows may have run fully batched, sequentially, or partly batched.
   expect(steps).toBeGreaterThanOrEqual(4);
   expect(steps).toBeLessThanOrEqual(12);
   expect(first.value('darkroom_batch_occupancy_ratio_sum', ofWorker)).toBe(12 / 8);
@@ -73,7 +73,7 @@ it('pictures, a cancel and a killed worker, in the numbers of all processes', as
   const janitor = await scrape(system.part('janitor'));
   const ofJanitor = { app: 'janitor', model };
   expect(janitor.value('darkroom_requeues_total', { ...ofJanitor, reason: 'worker_lost' })).toBe(1);
-  expect(janitor.value('darkroom_workers_buried_total', ofJanitor)).toBe(1);
+  expect(janitor.value('darkroom_workers_reaped_total', ofJanitor)).toBe(1);
   expect(janitor.value('darkroom_queue_requests', ofJanitor)).toBe(0);
   expect(janitor.value('darkroom_workers', { ...ofJanitor, state: 'silent' })).toBe(0);
   const seconds = janitor.value('darkroom_request_seconds_sum', { ...ofJanitor, outcome: 'succeeded' })!;
@@ -91,17 +91,17 @@ it('pictures, a cancel and a killed worker, in the numbers of all processes', as
   expect((await scrape(former)).value('darkroom_leases_total', leases)).toBe(5);
 });
 
-it('every process answers probes, and says how its event loop fares', async () => {
+it('answers /live, /ready and /metrics with event loop lag in every process', async () => {
   const system = await openSystem({ parts: all });
   for (const part of system.parts) {
     expect((await fetch(`${part.metricsUrl}/live`)).status).toBe(200);
-    // A process that was kept from running for a second takes Redis for away.
+    // A process that did not run for a second reports Redis as unavailable at first.
     await expect.poll(async () => (await fetch(`${part.metricsUrl}/ready`)).status).toBe(200);
     const page = await scrape(part);
     expect(page.value('nodejs_eventloop_lag_seconds', { app: part.name })).toBeGreaterThanOrEqual(0);
     expect(page.value('darkroom_ready', { app: part.name })).toBe(1);
   }
-  // Not on the address that clients reach.
+  // Metrics are not exposed on the address that clients reach.
   expect((await fetch(`${system.url}/metrics`)).status).toBe(404);
 });
 
@@ -109,7 +109,7 @@ describe.each([
   { writer: 'emoji-writer', keepsPrompts: true },
   { writer: 'emoji-writer-diffusion', keepsPrompts: false },
 ])('$writer', ({ writer, keepsPrompts }) => {
-  it('counts the tokens that it reads, finds read, and writes, and learns how many texts take', async () => {
+  it('counts prompt, cached and written tokens, and learns the usual length of texts for estimates', async () => {
     const system = await openSystem({ environment: { MODEL_DIR: `models/${writer}` } });
     const totals = async () => {
       const page = await scrape(system.part('worker'));
@@ -124,12 +124,11 @@ describe.each([
     const chat = async (content: string): Promise<TextUsage> => {
       const instructions = {
         role: 'system',
-        content: 'you write prompts for pictures of small things, in a few words',
+        content: 'you write prompts for images of small things, in a few words',
       };
-      const response = await fetch(`${system.url}/v1/chat/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ model: writer, messages: [instructions, { role: 'user', content }] }),
+      const response = await postJson(`${system.url}/v1/chat/completions`, {
+        model: writer,
+        messages: [instructions, { role: 'user', content }],
       });
       return ((await response.json()) as { usage: TextUsage }).usage;
     };
@@ -149,7 +148,7 @@ describe.each([
       written: first.completion_tokens + second.completion_tokens,
       calls: first.nfe + second.nfe,
     });
-    // For estimates: both ended long before the most that they might have written.
+    // Both texts ended long before max_tokens, so the learned share of max_tokens is small.
     const share = async () => (await readStats(system.store, writer)).pace!.share;
     await expect.poll(async () => (await share()).slow).toBeLessThan(0.6);
     expect((await share()).fast).toBeGreaterThan(0.1);

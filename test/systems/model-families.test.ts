@@ -1,4 +1,4 @@
-/** A worker on a model of each family: what the system gives out is the picture that diffusers recorded of that model. */
+/** One worker per model family: images of the system equal the images that diffusers recorded for the same model. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import sharp from 'sharp';
@@ -32,22 +32,22 @@ beforeAll(async () => {
 });
 afterAll(() => stopSystem(system));
 
-it.each(names)('draws with %s what diffusers draws, all requests at once', async (model) => {
+it.each(names)('draws the images of diffusers with %s, within 2 levels, in concurrent requests', async (model) => {
   const worst = await Promise.all(
-    recordings[model].map(async ({ asked, picture }) => {
+    recordings[model].map(async ({ request, image }) => {
       const png = await make(system.url, {
         model,
-        prompt: asked.prompt,
-        ...('negativePrompt' in asked ? { negative_prompt: asked.negativePrompt } : {}),
-        ...('guidanceRescale' in asked ? { guidance_rescale: asked.guidanceRescale } : {}),
-        size: `${asked.width}x${asked.height}`,
-        num_inference_steps: asked.numInferenceSteps,
-        guidance_scale: asked.guidanceScale,
-        scheduler: asked.scheduler,
-        seed: asked.seed,
+        prompt: request.prompt,
+        ...('negativePrompt' in request ? { negative_prompt: request.negativePrompt } : {}),
+        ...('guidanceRescale' in request ? { guidance_rescale: request.guidanceRescale } : {}),
+        size: `${request.width}x${request.height}`,
+        num_inference_steps: request.numInferenceSteps,
+        guidance_scale: request.guidanceScale,
+        scheduler: request.scheduler,
+        seed: request.seed,
       });
       const ours = await sharp(png).raw().toBuffer();
-      const theirs = Buffer.from(picture, 'base64');
+      const theirs = Buffer.from(image, 'base64');
       expect(ours).toHaveLength(theirs.length);
       return Math.max(...ours.map((value, at) => Math.abs(value - theirs[at]!)));
     }),
@@ -55,14 +55,14 @@ it.each(names)('draws with %s what diffusers draws, all requests at once', async
   for (const difference of worst) expect(difference).toBeLessThanOrEqual(2);
 });
 
-/** What the processes have logged so far. */
+/** Returns all log lines of the processes so far. */
 function readLog() {
   const lines = readFileSync(system.logFile, 'utf8').split('\n').filter(Boolean);
   return lines.map((line) => JSON.parse(line) as { msg: string; [field: string]: unknown });
 }
 
-it('says which file each part of a model is, and in which dtype', () => {
-  const parts = readLog().filter(({ msg, model }) => msg === 'a part of the model' && model === 'latent-consistency');
+it('logs the file and the dtype of each part of a model', () => {
+  const parts = readLog().filter(({ msg, model }) => msg === 'model part found' && model === 'latent-consistency');
   expect(parts.map(({ part, file, dtype }) => [part, file, dtype])).toEqual([
     ['text_encoder', 'text_encoder/model.onnx', 'fp32'],
     ['unet', 'unet/model.onnx', 'fp32'],
@@ -71,7 +71,7 @@ it('says which file each part of a model is, and in which dtype', () => {
   ]);
 });
 
-it('says of the exports with one timestep for all rows what that costs, and not of the other', () => {
+it('logs a warning only for exports with one timestep for all rows', () => {
   const warnings = readLog().filter(({ msg }) => msg === 'the denoiser was exported with one timestep for all rows');
   expect(new Set(warnings.map(({ model }) => model))).toEqual(new Set(['latent-consistency', 'stable-diffusion-2']));
   expect(warnings[0]?.cost).toMatch(/one model call for each timestep/);

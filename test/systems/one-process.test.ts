@@ -1,4 +1,4 @@
-/** All but the worker in one process, and one worker for all models, as `npm start` has them. */
+/** The processes of `npm start`: everything but the worker in one process, and one worker for all models. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { ended, submit } from '../e2e/client.ts';
 import { openSystem } from '../e2e/system.ts';
 import { startReceiver, typesOf, untilAllDelivered } from '../e2e/webhook-receiver.ts';
 
-it('serves, tells webhooks, lets another worker go on, and stops in order', async () => {
+it('serves requests, delivers webhooks, recovers from a killed worker, and exits with 0', async () => {
   const environment = { WEBHOOK_ALLOW_PRIVATE: 'true', METRICS_PORT: '0' };
   const system = await openSystem({ parts: ['light', 'worker'], environment });
   const light = system.part('light');
@@ -14,7 +14,7 @@ it('serves, tells webhooks, lets another worker go on, and stops in order', asyn
   const ask = { prompt: 'a red apple on a white background', preview: 'off', webhook_url: receiver.url };
   const quick = await submit(light.url, { ...ask, num_inference_steps: 2 });
   expect(await ended(light.url, quick)).toBe('succeeded');
-  // The janitor is there too.
+  // The combined process includes a janitor, which requeues the killed worker's request.
   const long = await submit(light.url, { ...ask, num_inference_steps: 40 });
   await system.part('worker').kill();
   await system.start('worker');
@@ -32,13 +32,13 @@ function childrenOf(pid: number): number[] {
     .map(Number);
 }
 
-/** Which of the large native libraries a process has in memory. */
+/** Returns which large native libraries a process has mapped into memory. */
 function librariesOf(pid: number): string[] {
   const maps = readFileSync(`/proc/${pid}/maps`, 'utf8');
   return ['onnxruntime', 'libvips'].filter((name) => maps.includes(name));
 }
 
-it('has one worker with an engine for each model, each with what it needs and no more', async () => {
+it('loads native libraries only in the processes that need them, with one engine per model', async () => {
   const MODEL_DIRS = 'models/emoji-sd,models/emoji-writer,models/emoji-writer-diffusion';
   const system = await openSystem({ parts: ['light', { name: 'worker', environment: { MODEL_DIRS } }] });
   const { url } = system.part('light');

@@ -1,4 +1,4 @@
-/** OpenAI's SDK on a system whose API stops or dies. Without a former what is asked for waits. */
+/** OpenAI's SDK while the API stops or is killed. The requests stay queued because no batch-former runs. */
 import { allKeys, freePort } from '@darkroom/testing';
 import OpenAI from 'openai';
 import { expect, it } from 'vitest';
@@ -13,7 +13,7 @@ function connect({ url }: System, options: { maxRetries?: number } = {}): OpenAI
   return new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', ...options });
 }
 
-/** All requests that are stored. */
+/** Returns the ids of all stored requests. */
 async function storedIds({ store }: System): Promise<string[]> {
   const start = store.keysOf(model).request('');
   const keys = await allKeys(store);
@@ -25,7 +25,7 @@ async function onlyId(system: System): Promise<string> {
   return (await storedIds(system))[0]!;
 }
 
-it('an API that stops says where the request goes on, and it is sent once', async () => {
+it('answers 422 server_stopping with the request id when the API stops, and the SDK does not resend', async () => {
   const system = await openSystem({ parts });
   const failing = connect(system)
     .images.generate({ prompt })
@@ -40,7 +40,7 @@ it('an API that stops says where the request goes on, and it is sent once', asyn
 });
 
 it.each(['kill', 'stop'] as const)(
-  'an API that dies is asked again, for the same request by its key: %s',
+  'finds the same request by its Idempotency-Key when the SDK retries after the API is gone: %s',
   async (end) => {
     const environment = { PORT: String(await freePort()) };
     const system = await openSystem({ parts, environment });

@@ -1,4 +1,4 @@
-/** OpenAI's Python SDK at a fixed version in a directory of its own: nothing is installed into the machine's Python. */
+/** Installs a fixed version of OpenAI's Python SDK under .darkroom, apart from the system's packages, and runs it. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 const version = '3.54.0';
 const directory = new URL(`../../.darkroom/openai-python-${version}/`, import.meta.url).pathname;
 
-/** Installs it if it is not there. Needs `python3` with pip, and PyPI the first time. */
+/** Installs the SDK if it is missing. Needs `python3` with pip; the first run downloads from PyPI. */
 export async function installOpenaiPython(): Promise<void> {
   if (existsSync(join(directory, `openai-${version}.dist-info`))) return;
   const target = ['--target', directory, `openai==${version}`];
@@ -15,7 +15,7 @@ export async function installOpenaiPython(): Promise<void> {
   await promisify(execFile)('python3', ['-m', 'pip', 'install', ...quiet, ...target]);
 }
 
-/** Runs a program that has the SDK and nothing else; what it prints. */
+/** Runs a Python program whose SDK calls the API at `url`. Returns the program's stdout. */
 export async function runOpenaiPython(program: string, url: string): Promise<string> {
   const { stdout } = await promisify(execFile)('python3', ['-c', program], {
     env: {

@@ -1,11 +1,11 @@
 /**
- * The running API against its own document: whatever Schemathesis makes of it, there is no 5xx, no answer that the
- * document does not describe, and nothing stored by a request that was refused.
+ * Fuzzes the running API with Schemathesis by its OpenAPI document: no 5xx, no response that the document does not
+ * describe, and no stored request that was refused.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { PictureCard } from '@darkroom/kinds';
+import type { ImageCard } from '@darkroom/kinds';
 import { createEventHub, readStats, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
 import { expect, it, onTestFinished } from 'vitest';
 import {
@@ -25,13 +25,13 @@ const png = Buffer.from(
   'base64',
 );
 
-/** A model that begins with pictures, too. */
-const taking: PictureCard = { ...card, takes: ['image', 'mask'] };
+/** An image model that also takes input images and masks. */
+const taking: ImageCard = { ...card, takes: ['image', 'mask'] };
 
-/** As the document's examples call it. */
+/** Model name used in the document's examples. */
 const writer = 'emoji-writer';
 
-/** Workers that take no time: thousands of requests are drawn and written in between. */
+/** Starts played workers that finish each request immediately; the returned function stops them. */
 async function workAtOnce(store: StoreConnection): Promise<() => Promise<void>> {
   await publishModel(store, taking);
   await startWorker(store);
@@ -80,7 +80,7 @@ async function doAll(
       await running.finish();
     } catch (error) {
       if (error instanceof NothingWaits) return;
-      // Canceled under it.
+      // The request was canceled meanwhile.
       if (!(error instanceof NotRunning)) throw error;
     }
   }
@@ -95,7 +95,7 @@ interface Har {
   };
 }
 
-/** Ids that some answer of success named, in its body or a header. */
+/** Returns the request ids in bodies and headers of successful responses. */
 function acceptedIds(har: Har): Set<string> {
   const ids = new Set<string>();
   for (const { response } of har.log.entries)
@@ -107,18 +107,18 @@ function acceptedIds(har: Har): Set<string> {
   return ids;
 }
 
-it('keeps to its document under Schemathesis, and stores nothing that it refuses', { timeout: 600_000 }, async () => {
+it('conforms to its OpenAPI document under fuzzing, and stores no refused request', { timeout: 600_000 }, async () => {
   await installSchemathesis();
   const system = await openSystem({
     parts: ['api'],
-    environment: { API_KEYS: 'fuzzer:s3cret', QUEUE_MAX_LENGTH: '100000' },
+    environment: { API_KEYS: 'fuzzer:s3cret-of-the-fuzzer', QUEUE_MAX_LENGTH: '100000' },
   });
   const stopWorking = await workAtOnce(system.store);
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-fuzz-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const harFile = join(directory, 'report.har');
   const { exitCode, output } = await runSchemathesis(`${system.url}/openapi.json`, directory, [
-    '--header=Authorization: Bearer s3cret',
+    '--header=Authorization: Bearer s3cret-of-the-fuzzer',
     '--seed=7',
     '--max-examples=60',
     '--phases=examples,coverage,fuzzing,stateful',
@@ -126,7 +126,7 @@ it('keeps to its document under Schemathesis, and stores nothing that it refuses
     `--report-har-path=${harFile}`,
   ]);
   await stopWorking();
-  // Its report says what to send to see the fault again.
+  // On failure the output has the requests that reproduce it.
   expect(exitCode === 0 ? '' : output).toBe('');
   const har = JSON.parse(readFileSync(harFile, 'utf8')) as Har;
   expect(har.log.entries.length).toBeGreaterThan(500);
@@ -139,18 +139,18 @@ it('keeps to its document under Schemathesis, and stores nothing that it refuses
 });
 
 it(
-  'keeps to its document for admins too, and pauses and drains nothing that is not there',
+  'conforms to its OpenAPI document on admin routes, and pauses or drains no unknown model or worker',
   { timeout: 600_000 },
   async () => {
     await installSchemathesis();
-    const environment = { API_KEYS: 'user:k3y', ADMIN_KEYS: 'fuzzer:s3cret' };
+    const environment = { API_KEYS: 'user:k3y-of-the-tests-user', ADMIN_KEYS: 'fuzzer:s3cret-of-the-fuzzer' };
     const system = await openSystem({ parts: ['api'], environment });
     await publishModel(system.store, card);
     await startWorker(system.store);
     const directory = mkdtempSync(join(tmpdir(), 'darkroom-fuzz-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     const { exitCode, output } = await runSchemathesis(`${system.url}/openapi.json`, directory, [
-      '--header=Authorization: Bearer s3cret',
+      '--header=Authorization: Bearer s3cret-of-the-fuzzer',
       '--include-path-regex=^/admin/',
       '--seed=7',
       '--max-examples=60',

@@ -1,27 +1,27 @@
-/** The page while the API it talks to is killed, away and started again. */
+/** The page while its API is killed, unavailable, and started again. */
 import { freePort } from '@darkroom/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { launchChromium, openPage, pagePatienceMs } from '../e2e/chromium.ts';
+import { launchChromium, openPage, pageTimeoutMs } from '../e2e/chromium.ts';
 import {
-  ask,
+  submitPrompt,
   cardOf,
   developed,
   downloadedFrom,
-  positionsAsked,
+  requestedPositions,
   stepAt,
   stepOf,
-  storedPicture,
+  storedImage,
 } from '../e2e/request-card.ts';
-import { type Part, patience as systemPatience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { type Part, longWorkerTtl, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 let system: System;
 let browser: Browser;
-const patience = { timeout: pagePatienceMs };
+const pollOptions = { timeout: pageTimeoutMs };
 
 beforeAll(async () => {
-  // One port, so that the API is found again; no worker that stands still for a while is taken for dead.
-  const environment = { ...systemPatience, PORT: String(await freePort()) };
+  // A fixed port lets the page reach the restarted API. A long worker TTL keeps a frozen worker from being reaped.
+  const environment = { ...longWorkerTtl, PORT: String(await freePort()) };
   [system, browser] = await Promise.all([startSystem({ environment }), launchChromium()]);
 });
 afterAll(async () => {
@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const open = (): Promise<Page> => openPage(browser, system.url);
 
-/** However the test ends, the next one finds an API. */
+/** Kills the API. If the test ends without one, starts it again for the next test. */
 async function killApi(): Promise<void> {
   await system.part('api').kill();
   onTestFinished(async () => {
@@ -43,13 +43,13 @@ function isLiveApi({ name, process }: Part): boolean {
   return name === 'api' && process.exitCode === null && process.signalCode === null;
 }
 
-it('asks a server that was killed and started again only for what it has not seen, and goes on by itself', async () => {
+it('reconnects after the API is killed and resumes from the last seen event', async () => {
   const page = await open();
-  const positions = positionsAsked(page);
-  const card = await ask(page, 'a red apple', 200, 2);
-  await expect.poll(() => stepOf(card), patience).toBeGreaterThan(10);
+  const positions = requestedPositions(page);
+  const card = await submitPrompt(page, 'a red apple', 200, 2);
+  await expect.poll(() => stepOf(card), pollOptions).toBeGreaterThan(10);
   const seen = await stepOf(card);
-  // So that there is something left to be shown when the API is back.
+  // A frozen worker leaves progress to show when the API is back.
   const worker = system.part('worker').process.pid!;
   process.kill(worker, 'SIGSTOP');
   await killApi();
@@ -61,10 +61,10 @@ it('asks a server that was killed and started again only for what it has not see
   await notice.waitFor({ state: 'hidden' });
   await developed(card);
   expect(await stepAt(page, system.url, positions.at(-1)!)).toBeGreaterThanOrEqual(seen);
-  expect(await downloadedFrom(card)).toEqual(await storedPicture(page, system.url));
+  expect(await downloadedFrom(card)).toEqual(await storedImage(page, system.url));
 });
 
-it('says that a new request does not get through, and sends it, once, when it does', async () => {
+it('shows that the API is unreachable, and submits a new request once when it is back', async () => {
   const page = await open();
   await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
   await killApi();

@@ -1,20 +1,20 @@
-/** The page of a server with keys. */
+/** The page of a server that requires API keys. */
 import { expect, it, onTestFinished } from 'vitest';
 import { launchChromium, openPage } from '../e2e/chromium.ts';
 import { openSystem } from '../e2e/system.ts';
 
-it('asks for an API key where the server wants one, and fetches pictures with it', async () => {
-  const guarded = await openSystem({ environment: { API_KEYS: 'alice:secret' } });
+it('asks for an API key when the server requires one, and fetches images with it', async () => {
+  const guarded = await openSystem({ environment: { API_KEYS: 'alice:secret-of-the-page' } });
   const browser = await launchChromium();
   onTestFinished(() => browser.close());
   const page = await openPage(browser, guarded.url);
   const dialog = page.getByRole('dialog', { name: 'API key' });
-  await dialog.getByText('The server wants an API key').waitFor();
-  // A browser sends nothing at all with such a header, which would look like a server that is away.
-  await dialog.getByLabel('Key', { exact: true }).fill('“secret”');
+  await dialog.getByText('The server requires a valid API key').waitFor();
+  // A browser refuses to send these quotes in a header, which would look like an unreachable server.
+  await dialog.getByLabel('Key', { exact: true }).fill('“secret-of-the-page”');
   await page.keyboard.press('Enter');
   expect(await dialog.isVisible()).toBe(true);
-  await dialog.getByLabel('Key', { exact: true }).fill('secret');
+  await dialog.getByLabel('Key', { exact: true }).fill('secret-of-the-page');
   await page.keyboard.press('Enter');
   await expect.poll(() => page.getByLabel('Steps', { exact: true }).inputValue()).toBe('20');
   await page.getByLabel('Prompt', { exact: true }).fill('a cat');

@@ -1,11 +1,11 @@
 /**
- * Every transition of the hand-over's model (test/protocol), on the real scripts. `PROTOCOL=long` goes through the larger parts too, for
- * which half an hour is not much, and takes longer ways.
+ * Drives the real scripts along every transition of the protocol model (test/protocol). `PROTOCOL=long` adds the larger
+ * scopes and longer walks, and takes more than half an hour.
  */
 import { openTestStore } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { conform } from '../protocol/conform.ts';
-import { explore, inWords, stuckIn, wayTo } from '../protocol/explore.ts';
+import { explore, describeAction, stuckIn, wayTo } from '../protocol/explore.ts';
 import { type Action, maxAttempts } from '../protocol/state.ts';
 import { longScopes, scopes, wholeScope } from '../protocol/scopes.ts';
 import { walk } from '../protocol/walk.ts';
@@ -13,7 +13,7 @@ import { walk } from '../protocol/walk.ts';
 const isLong = process.env['PROTOCOL'] === 'long';
 const timeout = isLong ? 3_600_000 : 300_000;
 
-/** What formers, workers and janitors do by themselves, and what time does. */
+/** Returns true for actions of formers, workers, janitors and time, which need no client. */
 function isByItself(action: Action): boolean {
   return ['dispatch', 'write', 'register', 'sweep', 'lapse-mark', 'lapse-reservation'].includes(action.do);
 }
@@ -25,7 +25,7 @@ describe.each(isLong ? [...scopes, ...longScopes] : scopes)('$name', (scope) => 
     async () => {
       const beganMs = performance.now();
       const graph = explore(scope);
-      const stuck = stuckIn(graph, isByItself).map((number) => wayTo(graph, number).map(inWords));
+      const stuck = stuckIn(graph, isByItself).map((number) => wayTo(graph, number).map(describeAction));
       expect(stuck.slice(0, 1)).toEqual([]);
       const { states, transitions, resends, differences } = await conform(openTestStore({ maxAttempts }), graph);
       expect(differences).toEqual([]);

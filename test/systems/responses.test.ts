@@ -1,14 +1,14 @@
-/** OpenAI's SDK follows a slow response while the processes that it comes through die: no word is lost, and none comes twice. */
+/** OpenAI's SDK streams a slow response while processes are killed: no text is lost or repeated. */
 import { readEvents, readOutput, readRequest } from '@darkroom/store';
 import { freePort } from '@darkroom/testing';
 import OpenAI from 'openai';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { expect, it } from 'vitest';
-import { openSystem, type Part, patience, type System } from '../e2e/system.ts';
+import { openSystem, type Part, longWorkerTtl, type System } from '../e2e/system.ts';
 
 const input = 'something sweet for a birthday party';
 
-/** Writes as much as the model has room for. Block by block a log is made shorter in the middle of a block so. */
+/** Body of a text that fills the context. `tokens_per_step` makes block diffusion compact the log within a block. */
 const slow = (model: string, seed = 5) =>
   ({
     model,
@@ -31,7 +31,7 @@ interface Seen {
 
 const nothing: Seen = { text: '', numbers: [], types: [], last: undefined };
 
-/** What was seen before, and all that comes, until `enough`. */
+/** Adds the events to `before` until `enough` is true; returns the result. */
 async function follow(
   events: AsyncIterable<ResponseStreamEvent>,
   before: Seen,
@@ -48,8 +48,8 @@ async function follow(
   return seen;
 }
 
-/** The pieces of a stream that has begun, after which its API is gone. */
-async function followToItsDeath(
+/** Streams a response and calls `onText` at the first text, which kills the API; returns the id and what was seen. */
+async function followUntilBroken(
   client: OpenAI,
   model: string,
   onText: (id: string) => Promise<void>,
@@ -73,33 +73,33 @@ async function followToItsDeath(
     if (!(error instanceof Error)) throw error;
     return [id, seen];
   }
-  throw new Error('the stream came to its end');
+  throw new Error('the stream ended without an error, expected a broken connection');
 }
 
-/** In company everything takes longer: there is time to die in the middle. */
+/** Starts seven more responses, which slow the followed one down enough to be interrupted. */
 async function keepBusy(client: OpenAI, model: string): Promise<void> {
   const seeds = Array.from({ length: 7 }, (_value, at) => 100 + at);
   await Promise.all(seeds.map((seed) => client.responses.create({ ...slow(model, seed), background: true })));
 }
 
-/** Sends a signal to all processes of a worker but its engine, which says nothing without them. */
+/** Sends a signal to all worker processes. Engines continue, but their output waits for the workers. */
 function signalWorkers({ parts }: System, signal: NodeJS.Signals): void {
   for (const { name, process } of parts) if (name === 'worker') process.kill(signal);
 }
 
 it.each(['emoji-writer', 'emoji-writer-diffusion'])(
-  'an API that is killed in the middle of a stream, and started again: %s',
+  'resumes a response stream on another API and on the restarted one after its API is killed: %s',
   async (model) => {
-    const system = await openSystem({ parts: ['batch-former', 'janitor'], environment: patience });
+    const system = await openSystem({ parts: ['batch-former', 'janitor'], environment: longWorkerTtl });
     const [first, second] = await Promise.all([freePort(), freePort()]);
     const [api, other] = await Promise.all([
       system.start('api', { PORT: String(first) }),
       system.start('api', { PORT: String(second) }),
       system.start('worker', { MODEL_DIR: `models/${model}`, NUM_THREADS: '1' }),
     ]);
-    const whole = await connect(other).responses.create(slow(model));
+    const full = await connect(other).responses.create(slow(model));
     await keepBusy(connect(other), model);
-    const [id, seen] = await followToItsDeath(connect(api), model, async () => {
+    const [id, seen] = await followUntilBroken(connect(api), model, async () => {
       signalWorkers(system, 'SIGSTOP');
       await api.kill();
     });
@@ -107,16 +107,16 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
     const again = await system.start('api', { PORT: String(first) });
     const stored = await readRequest(system.store, id.replace('resp_', ''));
     expect(stored).toMatchObject({ request: { state: 'running' } });
-    expect(seen.text.length).toBeLessThan(whole.output_text.length);
+    expect(seen.text.length).toBeLessThan(full.output_text.length);
     const resumed = await Promise.all(
       [other, again].map((part) => connect(part).responses.retrieve(id, { stream: true, starting_after: from })),
     );
     signalWorkers(system, 'SIGCONT');
     const ends = await Promise.all(resumed.map((stream) => follow(stream, seen)));
     const output = await readOutput(system.store, id.replace('resp_', ''), 0);
-    expect(output?.data.toString()).toBe(whole.output_text);
+    expect(output?.data.toString()).toBe(full.output_text);
     for (const { text, numbers, types, last } of ends) {
-      expect(text).toBe(whole.output_text);
+      expect(text).toBe(full.output_text);
       expect(numbers).toEqual([...new Set(numbers)].toSorted((left, right) => left - right));
       expect(types).toEqual([
         'response.created',
@@ -131,26 +131,26 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
       ]);
       expect(last).toMatchObject({ response: { id, output: [{ content: [{ text }] }] } });
     }
-    // From any number, now that the log is shorter than what was read of it.
+    // Resumes from the same number after the log was compacted to fewer events than were read.
     const late = await connect(again).responses.retrieve(id, { stream: true, starting_after: from });
-    expect((await follow(late, seen)).text).toBe(whole.output_text);
+    expect((await follow(late, seen)).text).toBe(full.output_text);
   },
 );
 
-it('a worker that is killed beside the API costs a pause, and not a word', async () => {
+it('resumes a response stream without lost text after the API and the worker are killed', async () => {
   const model = 'emoji-writer';
   const system = await openSystem({ parts: ['batch-former', 'janitor'] });
   const worker = () => system.start('worker', { MODEL_DIR: `models/${model}`, NUM_THREADS: '1' });
   const [api, other, doomed] = await Promise.all([system.start('api'), system.start('api'), worker()]);
-  const whole = await connect(other).responses.create(slow(model));
+  const full = await connect(other).responses.create(slow(model));
   await keepBusy(connect(other), model);
-  const [id, seen] = await followToItsDeath(connect(api), model, async () => {
+  const [id, seen] = await followUntilBroken(connect(api), model, async () => {
     await Promise.all([doomed.kill(), api.kill()]);
   });
   await worker();
   const rest = await connect(other).responses.retrieve(id, { stream: true, starting_after: seen.numbers.at(-1)! });
   const { text, last } = await follow(rest, seen);
-  expect(text).toBe(whole.output_text);
+  expect(text).toBe(full.output_text);
   expect(last).toMatchObject({ type: 'response.incomplete', response: { output: [{ content: [{ text }] }] } });
   const log = await readEvents(system.store, id.replace('resp_', ''), { after: 0 });
   expect(log.filter(({ type }) => type === 'started')).toHaveLength(2);

@@ -1,4 +1,4 @@
-/** Every process of a system under load is replaced, one after the other: nobody notices. */
+/** Rolling restart under load: every process is replaced, one at a time, without effect on clients. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,13 +8,13 @@ import { readEvents, readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { type Balancer, startBalancer } from './balancer.ts';
-import { openSystem, type Part, type PartName, patience, type System } from '../e2e/system.ts';
+import { openSystem, type Part, type PartName, longWorkerTtl, type System } from '../e2e/system.ts';
 
 const kinds = ['api', 'batch-former', 'janitor', 'worker', 'webhook-sender'] as const;
-const picture = { prompt: 'a red apple on a white background', num_inference_steps: 20 };
+const image = { prompt: 'a red apple on a white background', num_inference_steps: 20 };
 const seeds = 10;
 const model = 'emoji-sd';
-/** Clients that ask for one picture after the other, all the time. */
+/** Number of clients that request images one after another. */
 const clients = 5;
 
 interface Done {
@@ -26,7 +26,7 @@ interface Done {
 
 interface Receiver {
   url: string;
-  /** By the request they are about. */
+  /** Types of webhook messages received, by request id. */
   types: Map<string, string[]>;
 }
 
@@ -50,11 +50,11 @@ async function startReceiver(): Promise<Receiver> {
 
 interface Load {
   done: Done[];
-  /** No new requests; resolves when those under way have ended. */
+  /** Stops sending new requests; resolves when all open requests have ended. */
   stop(): Promise<void>;
 }
 
-/** Each client submits, follows what it asked for to its end, and submits again. */
+/** Starts clients that each submit a request, follow it to its end, and submit the next. */
 function startLoad({ url }: Balancer, webhookUrl: string): Load {
   const client = createClient({ baseUrl: url });
   const done: Done[] = [];
@@ -67,7 +67,7 @@ function startLoad({ url }: Balancer, webhookUrl: string): Load {
       const seed = number % seeds;
       const webhook = { webhook_url: webhookUrl, webhook_events: ['started' as const, 'completed' as const] };
       const { request_id: id } = await client.submit({
-        ...picture,
+        ...image,
         preview: { every: 5 },
         seed,
         ...(hasWebhook ? webhook : {}),
@@ -78,7 +78,7 @@ function startLoad({ url }: Balancer, webhookUrl: string): Load {
     }
   };
   const running = Promise.all(Array.from({ length: clients }, run));
-  // A client that fails is seen in `stop`.
+  // `stop` awaits the same promise and reports a failed client.
   running.catch(() => {});
   return {
     done,
@@ -89,7 +89,7 @@ function startLoad({ url }: Balancer, webhookUrl: string): Load {
   };
 }
 
-/** Starts a new one and stops the old one, once the load has gone on for a while. */
+/** Replaces a process once more requests have ended: starts the new process, then stops the old one. */
 async function replace(system: System, old: Part, balancer: Balancer, load: Load): Promise<void> {
   const before = load.done.length;
   await expect.poll(() => load.done.length, { timeout: 120_000 }).toBeGreaterThan(before + clients);
@@ -100,17 +100,17 @@ async function replace(system: System, old: Part, balancer: Balancer, load: Load
   expect([old.name, old.process.exitCode]).toEqual([old.name, 0]);
 }
 
-/** What may stay without an end: what is known of models, and empty or bounded queues. */
-const lasting = [
+/** Keys that may have no TTL: model records, and empty or bounded queues. */
+const mayLackTtl = [
   /:models$/,
-  /\}:(?:arrivals|shares|tally|swept|webhooks)$/,
+  /\}:(?:arrivals|shares|counters|swept|webhooks)$/,
   /:id-secret$/,
   /\}:queue:(?:meta|id|pc|events|marker|metrics:(?:completed|failed)(?::data)?|stalled-check)$/,
   /\{_webhooks\}:secrets$/,
 ];
 
-async function keysWithoutEnd({ store }: System): Promise<string[]> {
-  const keys = (await allKeys(store)).filter((key) => !lasting.some((pattern) => pattern.test(key)));
+async function keysWithoutTtl({ store }: System): Promise<string[]> {
+  const keys = (await allKeys(store)).filter((key) => !mayLackTtl.some((pattern) => pattern.test(key)));
   const ttls = await Promise.all(keys.map((key) => store.redis.pttl(key)));
   return keys.filter((_key, index) => ttls[index] === -1);
 }
@@ -123,7 +123,7 @@ function startsOf(events: readonly RequestEvent[]): string[] {
   return events.filter(({ type }) => type === 'started').map(() => 'request.started');
 }
 
-/** No submit was taken twice, none that was taken is missing, and a stop is no attempt. */
+/** Checks that each submit created one request, that none is missing, and that a stop costs no attempt. */
 async function expectEachOnce({ store }: System, done: readonly Done[]): Promise<void> {
   const prefix = store.keysOf(model).request('');
   const stored = (await allKeys(store)).filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
@@ -134,39 +134,39 @@ async function expectEachOnce({ store }: System, done: readonly Done[]): Promise
     expect((await readEvents(store, id, { after: 0, limit: 10_000 })).length).toBe(events.length);
     expect(events.filter(({ type }) => type === 'succeeded')).toEqual([events.at(-1)]);
   }
-  // Else no worker had anything to give back, and there was little to see.
+  // Some requests started twice: workers requeued them when they stopped.
   expect(done.flatMap(({ events }) => startsOf(events)).length).toBeGreaterThan(done.length);
 }
 
-/** The same bytes as alone. */
-async function expectOwnPictures({ url }: Balancer, done: readonly Done[]): Promise<void> {
+/** Checks that each image has the same bytes as one drawn without load. */
+async function expectOwnImages({ url }: Balancer, done: readonly Done[]): Promise<void> {
   const client = createClient({ baseUrl: url });
   for (let seed = 0; seed < seeds; seed++) {
-    const { request_id: id } = await client.submit({ ...picture, seed, preview: 'off' });
+    const { request_id: id } = await client.submit({ ...image, seed, preview: 'off' });
     await client.wait(id);
     const [alone] = await client.images(id);
     const together = done.filter((one) => one.seed === seed).flatMap(({ events }) => events);
-    const pictures = together.filter((event) => event.type === 'image');
-    expect(pictures.length).toBeGreaterThan(0);
-    for (const { data } of pictures) expect(Buffer.compare(data, alone!.data)).toBe(0);
+    const images = together.filter((event) => event.type === 'image');
+    expect(images.length).toBeGreaterThan(0);
+    for (const { data } of images) expect(Buffer.compare(data, alone!.data)).toBe(0);
   }
 }
 
-async function expectEachTold({ store }: System, { types }: Receiver, done: readonly Done[]): Promise<void> {
-  const told = done.filter(({ hasWebhook }) => hasWebhook);
-  await expect.poll(() => types.size).toBe(told.length);
+async function expectWebhooks({ store }: System, { types }: Receiver, done: readonly Done[]): Promise<void> {
+  const withWebhook = done.filter(({ hasWebhook }) => hasWebhook);
+  await expect.poll(() => types.size).toBe(withWebhook.length);
   const queue = store.deliveries();
   await expect.poll(() => queue.getJobCountByTypes('wait', 'active', 'delayed', 'failed')).toBe(0);
-  for (const { id, events } of told)
+  for (const { id, events } of withWebhook)
     expect(types.get(id)?.toSorted()).toEqual([...startsOf(events), 'request.succeeded']);
 }
 
 it(
-  'every process replaced under load: each request ends once, with its own picture, and no stream has a gap',
+  'ends each request once, with its own image and a gapless stream, while every process is replaced under load',
   { timeout: 600_000 },
   async () => {
     const parts: PartName[] = kinds.flatMap((kind) => [kind, kind]);
-    const environment = { ...patience, WEBHOOK_ALLOW_PRIVATE: 'true', NUM_THREADS: '1', BATCH_MAX_SIZE: '4' };
+    const environment = { ...longWorkerTtl, WEBHOOK_ALLOW_PRIVATE: 'true', NUM_THREADS: '1', BATCH_MAX_SIZE: '4' };
     const system = await openSystem({ parts, environment });
     const balancer = await startBalancer(system.parts.filter(({ name }) => name === 'api').map(({ url }) => url));
     const receiver = await startReceiver();
@@ -176,13 +176,13 @@ it(
     await load.stop();
 
     await expectEachOnce(system, load.done);
-    await expectOwnPictures(balancer, load.done);
-    await expectEachTold(system, receiver, load.done);
+    await expectOwnImages(balancer, load.done);
+    await expectWebhooks(system, receiver, load.done);
     await Promise.all(system.parts.map((part) => part.stop()));
     expect(system.parts.map(({ name, process, stderr }) => [name, process.exitCode, stderr])).toEqual(
       system.parts.map(({ name }) => [name, 0, '']),
     );
-    expect(await keysWithoutEnd(system)).toEqual([]);
+    expect(await keysWithoutTtl(system)).toEqual([]);
     expect(await system.store.redis.xlen(system.store.keysOf(model).webhooks)).toBe(0);
   },
 );

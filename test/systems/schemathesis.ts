@@ -1,6 +1,6 @@
 /**
- * Schemathesis, the property-based tester for OpenAPI, at a fixed version in a directory of its own: nothing is installed
- * into the machine's Python.
+ * Schemathesis, the property-based tester for OpenAPI, at a fixed version in a directory under .darkroom, separate from
+ * the machine's Python packages.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -12,7 +12,7 @@ const directory = new URL(`../../.darkroom/schemathesis-${version}/`, import.met
 const configFile = new URL('schemathesis.toml', import.meta.url).pathname;
 const outputLimitBytes = 64 * 1024 * 1024;
 
-/** Installs it if it is not there. Needs `python3` with pip, and PyPI the first time. */
+/** Installs Schemathesis if missing. Needs `python3` with pip, and PyPI the first time. */
 export async function installSchemathesis(): Promise<void> {
   if (existsSync(join(directory, `schemathesis-${version}.dist-info`))) return;
   const target = ['--target', directory, `schemathesis==${version}`];
@@ -22,11 +22,11 @@ export async function installSchemathesis(): Promise<void> {
 
 export interface SchemathesisRun {
   exitCode: number;
-  /** Its report, for people. */
+  /** The readable report. */
   output: string;
 }
 
-/** Runs it against the document at `url`; what it remembers from run to run goes into `cwd`. */
+/** Runs Schemathesis against the OpenAPI document at `url`; its cache files go to `cwd`. */
 export async function runSchemathesis(url: string, cwd: string, options: readonly string[]): Promise<SchemathesisRun> {
   const child = spawn(
     'python3',

@@ -1,21 +1,21 @@
-/** A model that gets a second shard and loses it again while everything runs: pictures and texts, one worker for each. */
+/** Models are split into two shards and merged again while the system runs: images and texts, one worker each. */
 import { listModels, pauseModel, resumeModel } from '@darkroom/store';
 import { expect, it } from 'vitest';
-import { ended, isStep, make, picture, poll, stream, submit } from '../e2e/client.ts';
-import { openSystem, patience, type System } from '../e2e/system.ts';
+import { ended, isStep, make, fetchImage, poll, stream, submit } from '../e2e/client.ts';
+import { openSystem, longWorkerTtl, type System } from '../e2e/system.ts';
 
 const seeds = [1, 2, 3, 4];
 const models = ['emoji-sd', 'emoji-writer'];
 const drawing = { model: 'emoji-sd', prompt: 'a red apple', num_inference_steps: 6, preview: 'off' };
 const writing = { model: 'emoji-writer', prompt: 'once', max_tokens: 24, ignore_eos: true, temperature: 1, seed: 9 };
 
-/** Starts the janitor anew with another number, and waits until requests go to so many shards. */
-async function spread(system: System, count: number): Promise<void> {
+/** Restarts the janitor with another MODEL_SHARDS, and waits until requests go to that number of shards. */
+async function setShards(system: System, count: number): Promise<void> {
   await system.part('janitor').stop();
   await system.start('janitor', { MODEL_SHARDS: String(count) });
   const expected = models.map((id) => ({ id, shards: [id, `${id}~1`].slice(0, count) }));
   await expect.poll(() => listModels(system.store), { timeout: 20_000 }).toMatchObject(expected);
-  // An API may have looked a second before.
+  // The API refreshes its list of shards only once a second.
   await expect
     .poll(async () => shardsOf([await submit(system.url, drawing), await submit(system.url, drawing)]))
     .toHaveLength(count);
@@ -35,17 +35,20 @@ async function textOf(system: System, id: string): Promise<unknown> {
 }
 
 it(
-  'one shard, two, one: nothing is lost, and every request is what it is without shards',
+  'loses no request and keeps all bytes when MODEL_SHARDS goes from 1 to 2 and back',
   { timeout: 300_000 },
   async () => {
-    const system = await openSystem({ parts: ['api', 'batch-former', 'janitor', 'worker'], environment: patience });
+    const system = await openSystem({
+      parts: ['api', 'batch-former', 'janitor', 'worker'],
+      environment: longWorkerTtl,
+    });
     await system.start('worker', { MODEL_DIR: 'models/emoji-writer' });
     const { url, store } = system;
-    const pictures = await Promise.all(seeds.map((seed) => make(url, { ...drawing, seed })));
+    const images = await Promise.all(seeds.map((seed) => make(url, { ...drawing, seed })));
     const text = await textOf(system, await submit(url, writing));
-    await spread(system, 2);
+    await setShards(system, 2);
 
-    // Each in both, drawn and written by the one worker that there is.
+    // Requests of each model are in both shards, and its only worker serves both.
     const [drawn, written] = [
       await submitAll(
         system,
@@ -56,12 +59,12 @@ it(
     expect(shardsOf([...drawn, ...written])).toEqual(['emoji-sd', 'emoji-sd~1', 'emoji-writer', 'emoji-writer~1']);
     for (const [at, id] of drawn.entries()) {
       expect(await ended(url, id)).toBe('succeeded');
-      expect((await picture(url, id)).equals(pictures[at]!)).toBe(true);
+      expect((await fetchImage(url, id)).equals(images[at]!)).toBe(true);
       expect(await poll(url, id)).toMatchObject({ model: 'emoji-sd', status: 'succeeded' });
     }
     for (const id of written) expect(await textOf(system, id)).toEqual(text);
 
-    // A reader that comes again, a key that is sent again, one that waits and is called off.
+    // In the second shard: resume a stream, repeat an Idempotency-Key, cancel a queued request.
     const [far] = (
       await submitAll(
         system,
@@ -73,13 +76,8 @@ it(
     expect(rest.map(({ event }) => event)).toContain('succeeded');
     expect(Number(rest[0]!.id)).toBe(Number(begun.at(-1)!.id) + 1);
     await pauseModel(store, 'emoji-sd');
-    const key = { 'content-type': 'application/json', 'idempotency-key': 'mine' };
-    const sends = await Promise.all(
-      [1, 2, 3, 4].map(async () =>
-        (await fetch(`${url}/v1/predict`, { method: 'POST', headers: key, body: JSON.stringify(drawing) })).json(),
-      ),
-    );
-    expect(new Set((sends as { request_id: string }[]).map((sent) => sent.request_id)).size).toBe(1);
+    const sends = await Promise.all([1, 2, 3, 4].map(() => submit(url, drawing, { 'idempotency-key': 'mine' })));
+    expect(new Set(sends).size).toBe(1);
     const waiting = await submitAll(
       system,
       [...seeds, ...seeds].map((seed) => ({ ...drawing, seed })),
@@ -92,12 +90,12 @@ it(
       { model: 'emoji-writer', workers: 1 },
     ]);
 
-    // What waits in the second one is drawn when there is only the first.
+    // Requests queued in the second shard run after it is closed.
     await resumeModel(store, 'emoji-sd');
-    await spread(system, 1);
+    await setShards(system, 1);
     for (const [at, id] of waiting.entries()) {
       const outcome = await ended(url, id);
-      const isSame = outcome === 'succeeded' && (await picture(url, id)).equals(pictures[at % seeds.length]!);
+      const isSame = outcome === 'succeeded' && (await fetchImage(url, id)).equals(images[at % seeds.length]!);
       expect([id, outcome, isSame]).toEqual([id, ...(id === canceled ? ['canceled', false] : ['succeeded', true])]);
     }
     expect(shardsOf(await submitAll(system, [drawing, drawing, drawing]))).toEqual(['emoji-sd']);

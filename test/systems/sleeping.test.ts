@@ -1,14 +1,14 @@
-/** A worker that sleeps, as a process with a real model: its memory is free meanwhile, and the next request wakes it. */
+/** SLEEP_AFTER_S with a real model: a sleeping worker frees its memory, and the next request wakes it. */
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { statusSchema } from '../../apps/api/src/v1/status.ts';
 import { expect, it, onTestFinished } from 'vitest';
-import { make, picture, stream, submit, typesOf } from '../e2e/client.ts';
-import { openSystem, type Part, patience } from '../e2e/system.ts';
+import { make, fetchImage, stream, submit, typesOf } from '../e2e/client.ts';
+import { openSystem, type Part, longWorkerTtl } from '../e2e/system.ts';
 
 const quick = { prompt: 'a red apple on a white background', seed: 7, num_inference_steps: 4, preview: 'off' };
 
-/** Processes that a worker has started. */
+/** Returns the pids of a worker's child processes. */
 function childrenOf({ process: { pid } }: Part): string[] {
   try {
     return execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
@@ -19,7 +19,7 @@ function childrenOf({ process: { pid } }: Part): string[] {
   }
 }
 
-/** What `ps` shows that they have in memory together, kB. */
+/** Returns the total resident memory of processes, kB. */
 function memoryOf(...pids: (string | number | undefined)[]): number {
   const listed = execFileSync('ps', ['-o', 'rss=', '-p', pids.join(',')], { encoding: 'utf8' });
   return listed
@@ -28,13 +28,13 @@ function memoryOf(...pids: (string | number | undefined)[]): number {
     .reduce((sum, line) => sum + Number(line), 0);
 }
 
-/** Of an engine's process that was not told to load anything. */
+/** Returns the resident memory of an engine process without a model, kB. */
 async function memoryOfEmptyEngine(): Promise<number> {
   const script = new URL('../../libs/executor/dist/process/engine-process.js', import.meta.url).pathname;
   const child = fork(script, { execArgv: [] });
   onTestFinished(() => void child.kill('SIGKILL'));
   await once(child, 'spawn');
-  // It reads this once it has begun.
+  // The messages are delivered once the process runs.
   child.send({ type: 'cancel', requestId: 'none' });
   await new Promise((resolve) => child.send({ type: 'submit', requests: [] }, resolve));
   return memoryOf(child.pid);
@@ -44,10 +44,10 @@ async function statusOf(url: string) {
   return statusSchema.parse(await (await fetch(`${url}/status`)).json());
 }
 
-it('has no engine while it sleeps; the next request wakes it, says so, and makes the same picture', async () => {
+it('stops its engine while asleep, frees its memory, and wakes for the next request with the same bytes', async () => {
   const system = await openSystem({
     parts: ['api', 'batch-former', 'janitor', { name: 'worker', environment: { SLEEP_AFTER_S: '1' } }],
-    environment: patience,
+    environment: longWorkerTtl,
   });
   const { url } = system;
   const worker = system.part('worker');
@@ -65,5 +65,5 @@ it('has no engine while it sleeps; the next request wakes it, says so, and makes
   expect((await fetch(`${worker.metricsUrl}/ready`)).status).toBe(200);
   const id = await submit(url, quick);
   expect(typesOf(await stream(url, id))).toContain('loading');
-  expect(await picture(url, id)).toEqual(before);
+  expect(await fetchImage(url, id)).toEqual(before);
 });

@@ -1,4 +1,4 @@
-/** A published model through the whole system and OpenAI's own client, against what transformers wrote with its weights. */
+/** A published text model in the whole system, through OpenAI's client, compared with output of transformers. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const vectors = new URL('../../tools/golden/vectors/smollm2-greedy.json', import
 const { max_tokens, cases } = JSON.parse(readFileSync(vectors, 'utf8')) as Recorded;
 const model = 'smollm2-135m-instruct';
 const missing = whyNoSmollm2();
-if (missing !== undefined) console.warn(`\nLEFT OUT: SmolLM2 is not tried. ${missing}\n`);
+if (missing !== undefined) console.warn(`\nSKIPPED: SmolLM2. ${missing}\n`);
 
 async function serve(dtype: string): Promise<System> {
   const directory = await provideSmollm2();
@@ -32,13 +32,13 @@ async function serve(dtype: string): Promise<System> {
 
 const clientOf = ({ url }: System) => new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
 
-/** Greedily, what it says to all chats at once. */
+/** Requests greedy answers to all recorded chats at once. */
 function answerAll(client: OpenAI): Promise<OpenAI.Chat.ChatCompletion[]> {
-  const asked = cases.map(({ messages }) => ({ model, messages, max_tokens, temperature: 0 }));
-  return Promise.all(asked.map((body) => client.chat.completions.create(body)));
+  const bodies = cases.map(({ messages }) => ({ model, messages, max_tokens, temperature: 0 }));
+  return Promise.all(bodies.map((body) => client.chat.completions.create(body)));
 }
 
-it('is there only with all three of its graphs', () => {
+it('lists the graphs that an export directory lacks', () => {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-smollm2-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   mkdirSync(join(directory, 'onnx'));
@@ -49,31 +49,31 @@ it('is there only with all three of its graphs', () => {
 });
 
 describe.skipIf(missing !== undefined)('SmolLM2-135M-Instruct', () => {
-  // Its first run downloads and exports the model.
+  // The first run downloads and exports the model.
   beforeAll(() => provideSmollm2(), 900_000);
 
-  it("writes in fp32 what transformers writes, token for token, and streams it through OpenAI's client", async () => {
+  it("writes the same text as transformers in fp32, and streams it through OpenAI's client", async () => {
     const client = clientOf(await serve('fp32'));
     const answers = await answerAll(client);
-    const said = answers.map(({ choices, usage }) => ({
+    const written = answers.map(({ choices, usage }) => ({
       text: choices[0]!.message.content,
       finish_reason: choices[0]!.finish_reason,
       prompt_tokens: usage!.prompt_tokens,
     }));
-    expect(said).toEqual(
+    expect(written).toEqual(
       cases.map(({ text, finish_reason, prompt_tokens }) => ({ text, finish_reason, prompt_tokens })),
     );
     const { messages, text } = cases.find((each) => /\p{L}\p{M}|[À-ɏ]/u.test(each.text))!;
     const stream = await client.chat.completions.create({ model, messages, max_tokens, temperature: 0, stream: true });
-    const pieces: string[] = [];
-    for await (const { choices } of stream) if (choices[0]?.delta.content) pieces.push(choices[0].delta.content);
-    expect(pieces.join('')).toBe(text);
-    expect(pieces.length).toBeGreaterThan(1);
-    expect(pieces.filter((piece) => piece.includes('\uFFFD'))).toEqual([]);
+    const deltas: string[] = [];
+    for await (const { choices } of stream) if (choices[0]?.delta.content) deltas.push(choices[0].delta.content);
+    expect(deltas.join('')).toBe(text);
+    expect(deltas.length).toBeGreaterThan(1);
+    expect(deltas.filter((delta) => delta.includes('\uFFFD'))).toEqual([]);
   }, 300_000);
 
   it.each(['int8', 'q4'])(
-    'writes in %s the same alone and in company',
+    'writes the same text in %s alone and in a batch',
     async (dtype) => {
       const system = await serve(dtype);
       const client = clientOf(system);
@@ -82,7 +82,7 @@ describe.skipIf(missing !== undefined)('SmolLM2-135M-Instruct', () => {
         const { choices } = await client.chat.completions.create({ model, messages, max_tokens, temperature: 0 });
         expect(choices[0]!.message.content).toBe(together[at]);
       }
-      // It is still the model that it was.
+      // The quantized model still writes sensible code.
       expect(together[6]).toContain('def reverse');
       const listed = await client.models.list();
       expect(listed.data.find(({ id }) => id === model)).toMatchObject({ kind: 'text', mode: 'autoregressive' });

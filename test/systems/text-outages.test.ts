@@ -1,4 +1,4 @@
-/** Texts over what goes wrong: a worker that is killed while it writes, and templates and deadlines that are not met. */
+/** Failures of text requests: a killed worker, missed deadlines, and messages that a chat template rejects. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,37 +6,23 @@ import { pauseModel, readRequest, resumeModel } from '@darkroom/store';
 import OpenAI from 'openai';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { caller, makeCaller } from '../e2e/caller-model.ts';
-import { ended, poll, typesOf, stream } from '../e2e/client.ts';
-import { openSystem, type System } from '../e2e/system.ts';
+import { ended, poll, typesOf, stream, submit, postJson } from '../e2e/client.ts';
+import { openSystem } from '../e2e/system.ts';
 import { readTextFrames, textOf, type TextFrame } from '../e2e/text-frames.ts';
 
 const models = ['emoji-writer', 'emoji-writer-diffusion'] as const;
 const root = new URL('../../', import.meta.url).pathname;
 
-async function post(system: System, path: string, body: object, headers: Record<string, string> = {}) {
-  return fetch(`${system.url}${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
-}
-
-async function submit(system: System, body: object): Promise<string> {
-  const response = await post(system, '/v1/predict', body);
-  if (response.status !== 202) throw new Error(`${response.status} ${await response.text()}`);
-  return ((await response.json()) as { request_id: string }).request_id;
-}
-
 describe.each(models)('a worker of %s that is killed while it writes', (model) => {
-  it('costs a client a pause: each token comes once, and the text is the same', async () => {
-    // Dead soon, and saved often.
+  it('streams each token once and ends with the same text', async () => {
+    // A short worker TTL and frequent checkpoints.
     const environment = { WORKER_TTL_MS: '2500', CHECKPOINT_STEPS: '7', MODEL_DIR: `models/${model}` };
     const system = await openSystem({ environment });
     const body = { model, prompt: 'once', max_tokens: 230, ignore_eos: true, temperature: 1, seed: 9, stream: true };
     const undisturbed: TextFrame[] = [];
-    for await (const frame of readTextFrames(await post(system, '/generate', body))) undisturbed.push(frame);
+    for await (const frame of readTextFrames(await postJson(`${system.url}/generate`, body))) undisturbed.push(frame);
     const expected = undisturbed.at(-2)!.data;
-    const response = await post(system, '/generate', body);
+    const response = await postJson(`${system.url}/generate`, body);
     const frames: TextFrame[] = [];
     let restarted: Promise<unknown> | undefined;
     for await (const frame of readTextFrames(response)) {
@@ -55,9 +41,9 @@ describe.each(models)('a worker of %s that is killed while it writes', (model) =
       tokens += data.token_ids.length;
     }
     expect(tokens).toBe(230);
-    expect(frames.at(-2)!.data).toEqual(expected);
-    expect(textOf(appended)).toBe((expected as unknown as { full_text: string }).full_text);
     const id = response.headers.get('x-request-id')!;
+    expect(frames.at(-2)!.data).toEqual({ ...expected, request_id: id });
+    expect(textOf(appended)).toBe((expected as unknown as { full_text: string }).full_text);
     const events = await stream(system.url, id);
     expect(typesOf(events).filter((type) => ['queued', 'started', 'succeeded'].includes(type))).toEqual([
       'queued',
@@ -72,21 +58,21 @@ describe.each(models)('a worker of %s that is killed while it writes', (model) =
 
 type Chunk = OpenAI.Chat.ChatCompletionChunk;
 
-/** What each choice of a stream is in the end. */
+/** Assembles the chunks of each choice of a stream. */
 function choicesOf(chunks: readonly Chunk[]) {
   return [0, 1].map((index) => {
-    const own = chunks.flatMap(({ choices }) => choices.filter((choice) => choice.index === index));
-    const calls = own.flatMap(({ delta }) => delta.tool_calls ?? []);
+    const chunksOfChoice = chunks.flatMap(({ choices }) => choices.filter((choice) => choice.index === index));
+    const calls = chunksOfChoice.flatMap(({ delta }) => delta.tool_calls ?? []);
     return {
-      content: own.map(({ delta }) => delta.content ?? '').join(''),
+      content: chunksOfChoice.map(({ delta }) => delta.content ?? '').join(''),
       names: calls.flatMap((call) => call.function?.name ?? []),
       arguments: calls.map((call) => call.function?.arguments ?? '').join(''),
-      ends: own.flatMap(({ finish_reason: reason }) => reason ?? []),
+      ends: chunksOfChoice.flatMap(({ finish_reason: reason }) => reason ?? []),
     };
   });
 }
 
-describe('a worker that is killed within a form', () => {
+describe('a worker that is killed during constrained decoding', () => {
   const schema = {
     type: 'object',
     properties: { name: { type: 'string', minLength: 900, maxLength: 1000 }, color: { enum: ['red', 'blue'] } },
@@ -95,28 +81,28 @@ describe('a worker that is killed within a form', () => {
   };
   const draw = { type: 'function', function: { name: 'draw', parameters: schema } } as const;
   const forms = {
-    'the call of a tool': { tools: [draw], tool_choice: { type: 'function', function: { name: 'draw' } } },
-    'a schema': { response_format: { type: 'json_schema', json_schema: { name: 'picture', schema } } },
+    'a tool call': { tools: [draw], tool_choice: { type: 'function', function: { name: 'draw' } } },
+    'a JSON schema': { response_format: { type: 'json_schema', json_schema: { name: 'image', schema } } },
   } as const;
-  const forcedOf: Record<keyof typeof forms, string[]> = { 'the call of a tool': ['draw'], 'a schema': [] };
+  const forcedOf: Record<keyof typeof forms, string[]> = { 'a tool call': ['draw'], 'a JSON schema': [] };
 
-  it.each(['the call of a tool', 'a schema'] as const)('goes on where it was: %s', async (form) => {
+  it.each(['a tool call', 'a JSON schema'] as const)('resumes with the same output: %s', async (form) => {
     const MODEL_DIR = await makeCaller();
     onTestFinished(() => rmSync(join(MODEL_DIR, '..'), { recursive: true }));
     const system = await openSystem({ environment: { WORKER_TTL_MS: '2500', CHECKPOINT_STEPS: '7', MODEL_DIR } });
     const client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none', maxRetries: 0 });
     const messages = [{ role: 'user', content: 'something sweet' }] as const;
-    const asked = { model: caller, messages: [...messages], max_tokens: 1000, n: 2, seed: 5, temperature: 1 };
+    const options = { model: caller, messages: [...messages], max_tokens: 1000, n: 2, seed: 5, temperature: 1 };
     const write = async (onChunk: (index: number) => void = () => {}): Promise<Chunk[]> => {
       const chunks: Chunk[] = [];
-      const body = { ...asked, ...forms[form], stream: true } as OpenAI.Chat.ChatCompletionCreateParamsStreaming;
+      const body = { ...options, ...forms[form], stream: true } as OpenAI.Chat.ChatCompletionCreateParamsStreaming;
       for await (const chunk of await client.chat.completions.create(body)) onChunk(chunks.push(chunk));
       return chunks;
     };
     const expected = choicesOf(await write());
     let restarted: Promise<unknown> | undefined;
     const disturbed = await write((count) => {
-      // Long before the end, however many pieces come at once.
+      // Early enough to be far from the end, even if chunks come in batches.
       if (count === 5)
         restarted = system
           .part('worker')
@@ -134,14 +120,14 @@ describe('a worker that is killed within a form', () => {
   });
 });
 
-it('texts wait by priority, and those whose time is over are not written', async () => {
+it('orders queued texts by priority, and expires a text whose start_timeout_s has passed', async () => {
   const [model] = models;
   const system = await openSystem({ environment: { MODEL_DIR: `models/${model}` } });
   await pauseModel(system.store, model);
   const body = { model, prompt: 'once', max_tokens: 4 };
-  const late = await submit(system, { ...body, start_timeout_s: 0.1 });
+  const late = await submit(system.url, { ...body, start_timeout_s: 0.1 });
   const ids: string[] = [];
-  for (const priority of [9, 5, 1]) ids.push(await submit(system, { ...body, priority }));
+  for (const priority of [9, 5, 1]) ids.push(await submit(system.url, { ...body, priority }));
   expect(await ended(system.url, late)).toBe('expired');
   const positions = await Promise.all(ids.map(async (id) => (await poll(system.url, id))['queue_position']));
   expect(positions).toEqual([2, 1, 0]);
@@ -151,7 +137,7 @@ it('texts wait by priority, and those whose time is over are not written', async
   for (const id of ids) expect(await ended(system.url, id)).toBe('succeeded');
 });
 
-it('a template that does not take messages says so, and nothing is stored', async () => {
+it('answers 400 with the error of the chat template, and stores no request', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-writer-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const strict = join(directory, 'strict-writer');
@@ -165,7 +151,7 @@ it('a template that does not take messages says so, and nothing is stored', asyn
   const system = await openSystem({ environment: { MODEL_DIR: strict } });
   const user = { role: 'user', content: 'something sweet' };
   const ask = async (messages: object[]) => {
-    const response = await post(system, '/v1/predict', { messages });
+    const response = await postJson(`${system.url}/v1/predict`, { messages });
     return [response.status, ((await response.json()) as { message: string }).message];
   };
   expect(await ask([{ role: 'assistant', content: 'a cake' }, user])).toEqual([
@@ -177,5 +163,5 @@ it('a template that does not take messages says so, and nothing is stored', asyn
     'messages.1: the model\'s template shows no message of the role "narrator" at this place',
   ]);
   expect(await system.store.redis.keys(`${system.prefix}:*:request:*`)).toEqual([]);
-  expect((await post(system, '/v1/predict', { messages: [user] }, { prefer: 'wait=20' })).status).toBe(200);
+  expect((await postJson(`${system.url}/v1/predict`, { messages: [user] }, { prefer: 'wait=20' })).status).toBe(200);
 });

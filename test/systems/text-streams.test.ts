@@ -1,14 +1,15 @@
-/** Many texts at once on one API. */
+/** Many concurrent text streams on one API. */
 import { join } from 'node:path';
 import { loadTextPipeline } from '@darkroom/language';
 import { expect, it } from 'vitest';
 import { RandomNumbers } from '../../libs/language/src/sampling/random-numbers.ts';
 import { textInput, TextTable } from '../../libs/language/src/testing/text-table.ts';
-import { openSystem, patience, type System } from '../e2e/system.ts';
+import { openSystem, longWorkerTtl, type System } from '../e2e/system.ts';
 import { readTextFrames, type TextFrame } from '../e2e/text-frames.ts';
+import { postJson } from '../e2e/client.ts';
 
 const models = ['emoji-writer', 'emoji-writer-diffusion'] as const;
-/** A machine with other things to do writes slowly. */
+/** A busy machine writes slowly, ms. */
 const timeout = 300_000;
 const root = new URL('../../', import.meta.url).pathname;
 
@@ -20,7 +21,7 @@ interface Body {
   seed: number;
 }
 
-/** `final` of a stream. */
+/** Data of a stream's `final` event. */
 interface Final {
   full_text: string;
   token_ids: number[];
@@ -28,47 +29,44 @@ interface Final {
   finish_reason: string;
 }
 
-/** Requests of both models in turns, short and long ones, that are as random as their seed. */
-function randomBodies(count: number, seed: number, tokens: { least: number; most: number }): Body[] {
+/** Returns random requests, alternating between both models; deterministic by `seed`. */
+function randomBodies(count: number, seed: number, tokens: { min: number; max: number }): Body[] {
   const random = new RandomNumbers(seed);
   const between = (low: number, high: number): number => low + Math.floor(random.next() * (high - low + 1));
   return Array.from({ length: count }, (_value, at) => ({
     model: models[at % 2]!,
     prompt: Array.from({ length: between(1, 14) }, () => between(4, 6143)),
-    max_tokens: between(tokens.least, tokens.most),
+    max_tokens: between(tokens.min, tokens.max),
     temperature: 1,
     seed: between(0, 2 ** 31),
   }));
 }
 
-/** Reads a stream to its end, where no token may be lost or come twice. */
+/** Reads a stream to its end and checks that no token is lost or repeated. */
 async function write(system: System, body: Body): Promise<Final> {
-  const response = await fetch(`${system.url}/generate`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ ...body, ignore_eos: true, stream: true }),
-  });
-  const pieces: TextFrame['data'][] = [];
+  const response = await postJson(`${system.url}/generate`, { ...body, ignore_eos: true, stream: true });
+  const deltas: TextFrame['data'][] = [];
   let last: TextFrame | undefined;
   for await (const frame of readTextFrames(response)) {
     if (frame.event !== undefined) last = frame;
-    if (frame.event === 'append') pieces.push(frame.data);
+    if (frame.event === 'append') deltas.push(frame.data);
   }
-  const ids = pieces.flatMap(({ token_ids }) => token_ids);
-  const before = pieces.map((_piece, at) => pieces.slice(0, at).flatMap(({ token_ids }) => token_ids).length);
-  expect(pieces.map(({ token_offset }) => token_offset)).toEqual(before);
-  const text = pieces.map((piece) => piece.text).join('');
+  const ids = deltas.flatMap(({ token_ids }) => token_ids);
+  const before = deltas.map((_delta, at) => deltas.slice(0, at).flatMap(({ token_ids }) => token_ids).length);
+  expect(deltas.map(({ token_offset }) => token_offset)).toEqual(before);
+  const text = deltas.map((delta) => delta.text).join('');
   expect(last).toMatchObject({ event: 'final', data: { full_text: text, token_ids: ids, finish_reason: 'length' } });
   expect(ids).toHaveLength(body.max_tokens);
-  return last!.data as unknown as Final;
+  const { request_id: _id, ...final } = last!.data as unknown as Final & { request_id: string };
+  return final;
 }
 
-/** What becomes of each without company and interruption, by the pipeline itself. */
+/** Writes each text alone with the pipeline itself, without batching or interruption. */
 async function writeAlone(bodies: readonly Body[]): Promise<Final[]> {
   const finals: Final[] = [];
   for (const model of models) {
     const directory = join(root, 'models', model);
-    const pipeline = await loadTextPipeline({ directory, threads: 1, keptTokens: 0 });
+    const pipeline = await loadTextPipeline({ directory, threads: 1, prefixCacheTokens: 0 });
     for (const [at, { model: wanted, max_tokens: maxTokens, ...body }] of bodies.entries()) {
       if (wanted !== model) continue;
       const input = textInput({ ...body, maxTokens, ignoreEos: true });
@@ -81,10 +79,10 @@ async function writeAlone(bodies: readonly Body[]): Promise<Final[]> {
   return finals;
 }
 
-it('200 streams at once on one API end with the text that each has alone', { timeout }, async () => {
-  const system = await openSystem({ parts: ['api', 'batch-former', 'janitor'], environment: patience });
+it('streams 200 concurrent texts with the same result as each text alone', { timeout }, async () => {
+  const system = await openSystem({ parts: ['api', 'batch-former', 'janitor'], environment: longWorkerTtl });
   await Promise.all(models.map((model) => system.start('worker', { MODEL_DIR: `models/${model}`, NUM_THREADS: '1' })));
-  const bodies = randomBodies(200, 56, { least: 4, most: 40 });
+  const bodies = randomBodies(200, 56, { min: 4, max: 40 });
   const together = await Promise.all(bodies.map((body) => write(system, body)));
   expect(together).toEqual(await writeAlone(bodies));
 });

@@ -1,4 +1,4 @@
-/** OpenTelemetry: one request is one tree of spans through all processes, sent to a collector as OTLP. */
+/** OpenTelemetry: each request is one trace across all processes, exported over OTLP. */
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -22,7 +22,7 @@ interface OtlpTraces {
   }[];
 }
 
-/** A collector that keeps what it is told. */
+/** Starts an OTLP collector that stores all spans. */
 async function openCollector(): Promise<{ url: string; spans: CollectedSpan[] }> {
   const spans: CollectedSpan[] = [];
   const server = createServer((request, response) => {
@@ -46,7 +46,7 @@ async function openCollector(): Promise<{ url: string; spans: CollectedSpan[] }>
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 
-it("a request's spans in all processes are one tree under its client's, the janitor's after a killed worker too", async () => {
+it("links the spans of all processes, including the janitor's recovery, to the client's traceparent", async () => {
   const { url: collectorUrl, spans } = await openCollector();
   const system = await openSystem({
     environment: { OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl, OTEL_BSP_SCHEDULE_DELAY: '50', CHECKPOINT_STEPS: '0' },
@@ -62,10 +62,10 @@ it("a request's spans in all processes are one tree under its client's, the jani
   await first.kill();
   await system.start('worker');
   expect(await ended(system.url, id)).toBe('succeeded');
-  // Of the trace of our own, and no other.
-  const own = (): CollectedSpan[] => spans.filter((span) => span.traceId === traceId);
-  const named = (): string[] => own().map(({ service, name }) => `${service} ${name}`);
-  // Each process sends its own when it is time to.
+  // Only spans of the client's trace.
+  const traceSpans = (): CollectedSpan[] => spans.filter((span) => span.traceId === traceId);
+  const named = (): string[] => traceSpans().map(({ service, name }) => `${service} ${name}`);
+  // Each process exports its spans in batches, with a delay.
   await expect
     .poll(() => new Set(named()))
     .toEqual(
@@ -78,15 +78,15 @@ it("a request's spans in all processes are one tree under its client's, the jani
     );
   const dispatches = () => named().filter((name) => name === 'darkroom-batch-former dispatch');
   await expect.poll(dispatches).toHaveLength(2);
-  const known = new Set(['b7ad6b7169203331', ...own().map(({ spanId }) => spanId)]);
-  expect(own().filter(({ parentSpanId }) => !known.has(parentSpanId ?? ''))).toEqual([]);
+  const known = new Set(['b7ad6b7169203331', ...traceSpans().map(({ spanId }) => spanId)]);
+  expect(traceSpans().filter(({ parentSpanId }) => !known.has(parentSpanId ?? ''))).toEqual([]);
   expect(spans.filter(({ text }) => text.includes('secret garden'))).toEqual([]);
-  // Nobody but the API begins a trace: empty queues are asked all the time.
+  // Only the API starts traces: polls of empty queues create none.
   const roots = spans.filter(({ parentSpanId }) => parentSpanId === undefined);
   expect(new Set(roots.map(({ service }) => service))).toEqual(new Set(['darkroom-api']));
 });
 
-it('a collector that is away costs nothing but its traces', async () => {
+it('serves requests and stops normally while the collector is unreachable', async () => {
   const system = await openSystem({ environment: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' } });
   const id = await submit(system.url, { prompt: 'a cat face', num_inference_steps: 2 });
   expect(await ended(system.url, id)).toBe('succeeded');

@@ -1,10 +1,10 @@
-/** An upstream that breaks off in the middle of a text and then writes another, or freezes: what each reader has in the end. */
+/** An upstream that breaks off midway and then writes a different text, or freezes: what each client reads. */
 import type { ServerResponse } from 'node:http';
 import { createClient } from '@darkroom/client';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
-import { ended, poll, stream } from '../e2e/client.ts';
-import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { ended, poll, stream, submit, postJson } from '../e2e/client.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 const model = 'toy-writer';
 const toy = new ToyOpenai();
@@ -13,13 +13,13 @@ let system: System;
 
 beforeAll(async () => {
   const UPSTREAM_URL = await toy.start();
-  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: patience });
+  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: longWorkerTtl });
   await system.start('worker', {
     EXECUTOR: 'http',
     UPSTREAM_URL,
     MODEL_ID: model,
     UPSTREAM_SLOTS: '1',
-    // Longer than a test holds an answer that it will break off.
+    // Longer than a test holds an answer open before breaking it off.
     ENGINE_TIMEOUT_S: '3',
   });
 }, 120_000);
@@ -28,7 +28,7 @@ afterAll(async () => {
   await toy.stop();
 });
 
-/** The answer of the first call, which the test breaks off when it wants to. */
+/** The upstream's first answer, which the test breaks off. */
 let first: ServerResponse | undefined;
 const texts = ['a red fox', 'a red cat'];
 beforeEach(() => {
@@ -51,39 +51,32 @@ beforeEach(() => {
   };
 });
 
-async function submit(): Promise<string> {
-  const response = await fetch(`${system.url}/v1/predict`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model, prompt: 'once' }),
-  });
-  return ((await response.json()) as { request_id: string }).request_id;
-}
+const submitOnce = (): Promise<string> => submit(system.url, { model, prompt: 'once' });
 
 const textOf = async (id: string): Promise<string> =>
   ((await poll(system.url, id)) as unknown as { texts: { text: string }[] }).texts[0]!.text;
 
-it('every reader ends with the second text', async () => {
-  const id = await submit();
+it('ends every event stream with the second text after a reset', async () => {
+  const id = await submitOnce();
   const client = createClient({ baseUrl: system.url });
-  const own = (async () => {
-    let [grown, whole] = ['', ''];
+  const assembled = (async () => {
+    let [grown, full] = ['', ''];
     for await (const event of client.stream(id)) {
       if (event.type === 'delta') grown = grown.slice(0, event.offset) + event.text;
       if (event.type === 'reset') grown = grown.slice(0, event.offset);
-      if (event.type === 'text') whole = event.text;
+      if (event.type === 'text') full = event.text;
     }
-    return [grown, whole];
+    return [grown, full];
   })();
   const live = stream(system.url, id);
   await expect.poll(() => textOf(id)).toBe(texts[0]);
   first!.destroy();
   expect(await ended(system.url, id)).toBe('succeeded');
   expect(await textOf(id)).toBe(texts[1]);
-  expect(await own).toEqual([texts[1], texts[1]]);
+  expect(await assembled).toEqual([texts[1], texts[1]]);
   for (const events of [await live, await stream(system.url, id)]) {
     let text = '';
-    for (const { event, data } of events.filter(({ data: said }) => said !== '[DONE]')) {
+    for (const { event, data } of events.filter(({ data: received }) => received !== '[DONE]')) {
       const { offset, text: more } = JSON.parse(data) as { offset: number; text: string };
       if (event === 'reset') text = text.slice(0, offset);
       if (event === 'delta' || event === 'snapshot') text = text.slice(0, offset) + more;
@@ -93,49 +86,45 @@ it('every reader ends with the second text', async () => {
   expect((await live).map(({ event }) => event)).toContain('reset');
 });
 
-it('a stream of chunks, which takes nothing back, ends with an error', async () => {
-  const answer = await fetch(`${system.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }], stream: true }),
+it('ends a chat completion stream, which cannot retract chunks, with the error text_changed', async () => {
+  const answer = await postJson(`${system.url}/v1/chat/completions`, {
+    model,
+    messages: [{ role: 'user', content: 'hi' }],
+    stream: true,
   });
   const reading = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let said = '';
-  while (!said.includes(' fox')) said += (await reading.read()).value ?? '';
+  let received = '';
+  while (!received.includes(' fox')) received += (await reading.read()).value ?? '';
   first!.destroy();
-  for (let next = await reading.read(); !next.done; next = await reading.read()) said += next.value;
-  expect(said).toContain('"code":"text_changed"');
-  expect(said).not.toContain('cat');
-  expect(said).not.toContain('[DONE]');
+  for (let next = await reading.read(); !next.done; next = await reading.read()) received += next.value;
+  expect(received).toContain('"code":"text_changed"');
+  expect(received).not.toContain('cat');
+  expect(received).not.toContain('[DONE]');
 });
 
-it('a response that was left after the first text ends with an error when it is resumed, and whole it is the second', async () => {
-  const answer = await fetch(`${system.url}/v1/responses`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model, input: 'hi', stream: true, background: true }),
-  });
+it('ends a resumed response stream with text_changed, and returns the second text as the full response', async () => {
+  const answer = await postJson(`${system.url}/v1/responses`, { model, input: 'hi', stream: true, background: true });
   const reading = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let said = '';
-  while (!said.includes(' fox')) said += (await reading.read()).value ?? '';
+  let received = '';
+  while (!received.includes(' fox')) received += (await reading.read()).value ?? '';
   await reading.cancel();
   first!.destroy();
   const id = answer.headers.get('x-request-id')!;
   expect(await ended(system.url, id)).toBe('succeeded');
   const at = `${system.url}/v1/responses/resp_${id}`;
-  // As of `a red fox`: no letter of the second text comes after it.
+  // Event 13 follows `a red fox`; nothing of the second text may be sent after it.
   const rest = await (await fetch(`${at}?stream=true&starting_after=13`)).text();
   expect([rest.includes('"code":"text_changed"'), rest.includes('response.')]).toEqual([true, false]);
   expect(await (await fetch(at)).text()).toContain(`"${texts[1]!}"`);
 });
 
-it('says who comes when, and when each will have ended', async () => {
-  const running = await submit();
+it('reports queue_position and increasing eta_seconds for queued requests', async () => {
+  const running = await submitOnce();
   await expect.poll(() => textOf(running)).toBe(texts[0]);
-  const waiting = [await submit(), await submit()];
+  const waiting = [await submitOnce(), await submitOnce()];
   expect((await poll(system.url, waiting[0]!)).queue_position).toBe(0);
   expect((await poll(system.url, waiting[1]!)).queue_position).toBe(1);
-  // The worker says with its heartbeat how fast it was.
+  // The worker publishes its throughput with its heartbeat.
   const endOf = async (id: string) =>
     ((await poll(system.url, id)) as { eta_seconds?: { max: number } }).eta_seconds?.max;
   await expect.poll(() => endOf(running), { timeout: 20_000 }).toBeDefined();
@@ -145,16 +134,16 @@ it('says who comes when, and when each will have ended', async () => {
   for (const id of [running, ...waiting]) expect(await ended(system.url, id)).toBe('succeeded');
 });
 
-it('a server that freezes is given up, and waited for', async () => {
+it('requeues the request of a frozen upstream, and finishes it when the upstream answers again', async () => {
   const answers = toy.fault;
-  const held: ServerResponse[] = [];
-  const id = await submit();
+  const openResponses: ServerResponse[] = [];
+  const id = await submitOnce();
   await expect.poll(() => textOf(id)).toBe(texts[0]);
-  // It takes whatever comes, and says nothing any more.
-  toy.fault = (_request, response) => held.push(response) > 0;
+  // The upstream accepts requests and never answers.
+  toy.fault = (_request, response) => openResponses.push(response) > 0;
   await expect.poll(async () => (await poll(system.url, id)).status, { timeout: 30_000 }).toBe('queued');
   toy.fault = answers;
-  for (const response of held) response.destroy();
+  for (const response of openResponses) response.destroy();
   expect(await ended(system.url, id)).toBe('succeeded');
   expect(await textOf(id)).toBe(texts[1]);
 });

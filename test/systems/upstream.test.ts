@@ -1,18 +1,18 @@
-/** Darkroom in front of another Darkroom: the whole way of texts and pictures, cancels, and an upstream that dies and comes back. */
+/** Darkroom with another Darkroom as upstream: texts, images, cancels, and an upstream that is killed and restarted. */
 import { readFile } from 'node:fs/promises';
 import { createClient } from '@darkroom/client';
 import { readStats } from '@darkroom/store';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import OpenAI from 'openai';
 import { caller, makeCaller } from '../e2e/caller-model.ts';
-import { ended, poll } from '../e2e/client.ts';
-import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { ended, poll, postJson, submit } from '../e2e/client.ts';
+import { longWorkerTtl, startSystem, stopSystem, type System } from '../e2e/system.ts';
 import { freePort } from './llama-server.ts';
 
 const parts = ['api', 'batch-former', 'janitor'] as const;
 const [writer, painter] = ['emoji-writer', 'emoji-sd'];
 const messages = [{ role: 'user', content: 'something sweet for a birthday party' }];
-/** Long, and without end before. */
+/** A text of exactly `max_tokens` tokens. */
 const long = { model: writer, prompt: 'once', ignore_eos: true, temperature: 1, max_tokens: 240 };
 
 let behind: System;
@@ -25,7 +25,7 @@ function upstreamOf(model: string, UPSTREAM_SLOTS = '4'): Record<string, string>
     EXECUTOR: 'http',
     UPSTREAM_URL,
     UPSTREAM_API: 'openai',
-    UPSTREAM_KEY: 'sk-upstream',
+    UPSTREAM_KEY: 'sk-upstream-0123456',
     UPSTREAM_SLOTS,
     MODEL_ID: model,
   };
@@ -37,11 +37,11 @@ beforeAll(async () => {
     parts: [
       'batch-former',
       'janitor',
-      { name: 'api', environment: { PORT: `${port}`, API_KEYS: 'front:sk-upstream' } },
+      { name: 'api', environment: { PORT: `${port}`, API_KEYS: 'front:sk-upstream-0123456' } },
     ],
-    environment: patience,
+    environment: longWorkerTtl,
   });
-  front = await startSystem({ parts, environment: { ...patience, MAX_ATTEMPTS: '10' } });
+  front = await startSystem({ parts, environment: { ...longWorkerTtl, MAX_ATTEMPTS: '10' } });
   const directories = [`models/${writer}`, `models/${painter}`, await makeCaller()];
   await Promise.all(directories.map((MODEL_DIR) => behind.start('worker', { MODEL_DIR })));
   await Promise.all([writer, painter, caller].map((model) => front.start('worker', upstreamOf(model))));
@@ -51,15 +51,8 @@ afterAll(async () => {
 });
 
 function post(system: System, path: string, body: object): Promise<Response> {
-  const key = system === behind ? { Authorization: 'Bearer sk-upstream' } : {};
-  const headers = { 'content-type': 'application/json', ...key };
-  return fetch(`${system.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
-}
-
-async function submit(body: object): Promise<string> {
-  const response = await post(front, '/v1/predict', body);
-  if (response.status !== 202) throw new Error(`${response.status} ${await response.text()}`);
-  return ((await response.json()) as { request_id: string }).request_id;
+  const key: Record<string, string> = system === behind ? { Authorization: 'Bearer sk-upstream-0123456' } : {};
+  return postJson(`${system.url}${path}`, body, key);
 }
 
 async function textOf(id: string): Promise<string> {
@@ -67,10 +60,10 @@ async function textOf(id: string): Promise<string> {
   return texts[0]!.text;
 }
 
-/** Slots of the writer behind that are free. */
+/** Returns the free slots of the writer in the upstream system. */
 const freeBehind = async (): Promise<number> => (await readStats(behind.store, writer)).freeSlots;
 
-it('answers as the other does', async () => {
+it('returns the same chat and text completions as the upstream', async () => {
   const body = { model: writer, messages, logprobs: true, top_logprobs: 2, temperature: 0 };
   const answers = await Promise.all(
     [front, behind].map(
@@ -93,9 +86,9 @@ it('answers as the other does', async () => {
 const color = { type: 'object', properties: { color: { enum: ['red', 'blue'] } }, required: ['color'] };
 const tools = ['draw', 'paint'].map((name) => ({ type: 'function' as const, function: { name, parameters: color } }));
 const clientOf = ({ url }: System): OpenAI =>
-  new OpenAI({ baseURL: `${url}/v1`, apiKey: 'sk-upstream', maxRetries: 0 });
+  new OpenAI({ baseURL: `${url}/v1`, apiKey: 'sk-upstream-0123456', maxRetries: 0 });
 
-it('keeps to forms as the other does', async () => {
+it('returns the same schema- and grammar-constrained output as the upstream', async () => {
   const format = { type: 'json_schema', json_schema: { name: 'color', schema: color } };
   const all: [path: string, body: object][] = [
     ['/v1/chat/completions', { messages, response_format: format }],
@@ -120,10 +113,10 @@ it('keeps to forms as the other does', async () => {
 const called = (answer: OpenAI.ChatCompletion) =>
   answer.choices[0]!.message.tool_calls!.map((call) => (call as OpenAI.ChatCompletionMessageFunctionToolCall).function);
 
-it("calls tools as the other does, for OpenAI's SDK", async () => {
-  const asked = { model: caller, max_completion_tokens: 200, tools };
+it("returns the same tool calls as the upstream through OpenAI's SDK", async () => {
+  const options = { model: caller, max_completion_tokens: 200, tools };
   const body = {
-    ...asked,
+    ...options,
     messages: messages.map(({ content }) => ({ role: 'user' as const, content })),
     tool_choice: 'required' as const,
   };
@@ -160,7 +153,7 @@ it("calls tools as the other does, for OpenAI's SDK", async () => {
   expect(response.output).toMatchObject([{ type: 'function_call', status: 'completed' }]);
 });
 
-it('draws as the other does, and shows pictures in the making', async () => {
+it('returns the same images as the upstream, and streams previews', async () => {
   const body = { model: painter, prompt: 'a red apple on a white background', size: '64x64', n: 2, seed: 7 };
   const request = { ...body, num_inference_steps: 8, output_format: 'webp', response_format: 'b64_json' };
   const [ours, theirs] = await Promise.all(
@@ -174,7 +167,7 @@ it('draws as the other does, and shows pictures in the making', async () => {
   const frames = await (await post(front, '/v1/images/generations', streamed)).text();
   const types = [...frames.matchAll(/"type":"image_generation\.(\w+)"/g)].map(([, type]) => type);
   expect(types).toEqual(['partial_image', 'partial_image', 'completed']);
-  const id = await submit({ ...body, num_inference_steps: 8, preview: { every: 2 } });
+  const id = await submit(front.url, { ...body, num_inference_steps: 8, preview: { every: 2 } });
   const events = await (await fetch(`${front.url}/v1/predict/${id}/events`)).text();
   expect(events).toContain('data:image/jpeg;base64,');
   expect(await poll(front.url, id)).toMatchObject({
@@ -183,7 +176,7 @@ it('draws as the other does, and shows pictures in the making', async () => {
   });
 });
 
-it('shows its models as far as it knows them, and leaves the rest to the other', async () => {
+it('lists model limits from the upstream, and leaves other validation to the upstream', async () => {
   const { data } = (await (await fetch(`${front.url}/v1/models`)).json()) as { data: { id: string }[] };
   expect(data.map(({ id }) => id).toSorted()).toEqual([caller, painter, writer].toSorted());
   expect(data.find(({ id }) => id === writer)).toMatchObject({
@@ -199,7 +192,7 @@ it('shows its models as far as it knows them, and leaves the rest to the other',
     message: string;
   };
   expect(message).toContain('nothing: emoji-writer calls none, for its server says so');
-  const refused = await submit({ ...long, max_tokens: 5000 });
+  const refused = await submit(front.url, { ...long, max_tokens: 5000 });
   expect(await ended(front.url, refused)).toBe('failed');
   const { error } = (await poll(front.url, refused)) as unknown as { error: { code: string; message: string } };
   expect(error).toMatchObject({
@@ -208,40 +201,40 @@ it('shows its models as far as it knows them, and leaves the rest to the other',
   });
 });
 
-it('a cancel frees the place behind', async () => {
+it('frees the slot in the upstream when a request is canceled', async () => {
   await expect.poll(freeBehind).toBeGreaterThan(0);
   const free = await freeBehind();
-  const ids = await Promise.all([1, 2].map((seed) => submit({ ...long, n: 2, seed })));
+  const ids = await Promise.all([1, 2].map((seed) => submit(front.url, { ...long, n: 2, seed })));
   await expect.poll(freeBehind).toBeLessThan(free);
   for (const id of ids) await fetch(`${front.url}/v1/predict/${id}`, { method: 'DELETE' });
   for (const id of ids) expect(await ended(front.url, id)).toBe('canceled');
   await expect.poll(freeBehind).toBe(free);
 });
 
-it('loses and doubles nothing when the other is killed and comes back', async () => {
+it('finishes every text without lost or repeated tokens when the upstream is killed and restarted', async () => {
   const bodies = Array.from({ length: 6 }, (_, seed) => ({ ...long, seed, max_tokens: 100 }));
   const client = createClient({ baseUrl: front.url });
   let killed: Promise<unknown> | undefined;
   const restart = async (): Promise<void> => {
     await behind.part('api').kill();
-    // The worker in front waits, and says so.
+    // The worker in front reports `loading` while it waits for the upstream.
     await expect.poll(() => readStats(front.store, writer).then(({ workers }) => workers.loading)).toBe(1);
-    await behind.start('api', { PORT: `${port}`, API_KEYS: 'front:sk-upstream' });
+    await behind.start('api', { PORT: `${port}`, API_KEYS: 'front:sk-upstream-0123456' });
   };
   const grown = await Promise.all(
     bodies.map(async (body) => {
       const { request_id: id } = await client.submit(body);
       let text = '';
-      let whole = '';
+      let full = '';
       let starts = 0;
       for await (const event of client.stream(id)) {
         if (event.type === 'started') starts += 1;
         if (event.type === 'delta') text = text.slice(0, event.offset) + event.text;
         if (event.type === 'reset') text = text.slice(0, event.offset);
-        if (event.type === 'text') whole = event.text;
+        if (event.type === 'text') full = event.text;
         if (text.length > 40) killed ??= restart();
       }
-      return { id, text, whole, starts };
+      return { id, text, full, starts };
     }),
   );
   expect(killed).toBeDefined();
@@ -253,33 +246,33 @@ it('loses and doubles nothing when the other is killed and comes back', async ()
     }),
   );
   expect(grown.map(({ text }) => text)).toEqual(alone);
-  expect(grown.map(({ whole }) => whole)).toEqual(alone);
+  expect(grown.map(({ full }) => full)).toEqual(alone);
   expect(await Promise.all(grown.map(({ id }) => textOf(id)))).toEqual(alone);
   expect(Math.max(...grown.map(({ starts }) => starts))).toBeGreaterThan(1);
 });
 
-it('says what is wrong with it, and no key', async () => {
+it('reports a rejected UPSTREAM_KEY without exposing keys', async () => {
   const wrong = front.launch('worker', { ...upstreamOf(writer), UPSTREAM_KEY: 'sk-wrong', WORKER_ID: 'wrong' });
   await expect(wrong.ready).rejects.toThrow('worker ended before it was ready');
   expect(wrong.process.exitCode).not.toBe(0);
   const { failed_to_load: failures } = (await (await fetch(`${front.url}/status`)).json()) as {
     failed_to_load?: object[];
   };
-  expect(JSON.stringify(failures)).toContain('expected that it takes the key of UPSTREAM_KEY');
+  expect(JSON.stringify(failures)).toContain('expected it to accept the key of UPSTREAM_KEY');
   expect(JSON.stringify(failures)).not.toContain('sk-wrong');
   const log = await readFile(front.logFile, 'utf8');
-  expect(log).toContain('expected that it takes the key of UPSTREAM_KEY');
-  for (const key of ['sk-wrong', 'sk-upstream']) expect(log).not.toContain(key);
+  expect(log).toContain('expected it to accept the key of UPSTREAM_KEY');
+  for (const key of ['sk-wrong', 'sk-upstream-0123456']) expect(log).not.toContain(key);
 });
 
-it('is started as docs/upstreams.md says', async () => {
+it('starts a worker with the command of docs/upstreams.md', async () => {
   const document = await readFile(new URL('../../docs/upstreams.md', import.meta.url), 'utf8');
-  const [, command] = /```sh\n(EXECUTOR=http UPSTREAM_URL=http:\/\/127\.0\.0\.1:8080 [^`]*)```/.exec(document)!;
-  const environment = Object.fromEntries(
+  const [, command] = /```sh\n([^`]*UPSTREAM_URL=http:\/\/127\.0\.0\.1:8080 [^`]*)```/.exec(document)!;
+  const { REDIS_URL: _ofStart, ...environment } = Object.fromEntries(
     [...command!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
   );
   const here = { REDIS_PREFIX: front.prefix, UPSTREAM_URL: environment['UPSTREAM_URL']!.replace('8080', `${port}`) };
-  const worker = await front.start('worker', { ...environment, ...here, UPSTREAM_KEY: 'sk-upstream' });
+  const worker = await front.start('worker', { ...environment, ...here, UPSTREAM_KEY: 'sk-upstream-0123456' });
   expect(await readStats(front.store, writer)).toMatchObject({ workers: { loading: 0 } });
   await worker.stop();
 });

@@ -1,4 +1,4 @@
-/** NUM_WORKER_PROCESSES: several workers that are started, watched and stopped as one. */
+/** NUM_WORKER_PROCESSES: several worker processes that one parent starts, supervises and stops. */
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
@@ -9,7 +9,7 @@ interface Status {
   workers: { id: string; loaded: boolean }[];
 }
 
-it('both register and take work, and leave with the process that keeps them', async () => {
+it('registers all worker processes, and unregisters them when their parent stops', async () => {
   const system = await openSystem({
     parts: ['api', 'batch-former', 'janitor', 'worker'],
     environment: { NUM_WORKER_PROCESSES: '2', WORKER_ID: 'gpu-host', BATCH_MAX_SIZE: '1' },
@@ -24,7 +24,7 @@ it('both register and take work, and leave with the process that keeps them', as
   const both = ['gpu-host-0', 'gpu-host-1'];
   const ready = async (): Promise<number> => (await fetch(`${system.part('worker').metricsUrl}/ready`)).status;
   await expect.poll(ready, { timeout: 60_000 }).toBe(200);
-  // The API looks once a second.
+  // The API refreshes its list of workers once a second.
   await expect.poll(loaded, { timeout: 10_000 }).toEqual(both);
   const bodies = ['a cat face', 'a rocket'].map((prompt) => ({ prompt, num_inference_steps: 4, seed: 1 }));
   await Promise.all(bodies.map((body) => make(system.url, body)));
@@ -36,19 +36,19 @@ it('both register and take work, and leave with the process that keeps them', as
 
 const model = 'toy_writer';
 
-/** What a worker is told, that has four places. */
+/** Settings of workers with four slots, by kind of executor. */
 const executors = {
-  'another server': async () => {
+  'an upstream server': async () => {
     const toy = new ToyOpenai();
     const UPSTREAM_URL = await toy.start();
     onTestFinished(() => toy.stop().then(() => {}));
     return { EXECUTOR: 'http', UPSTREAM_URL, UPSTREAM_SLOTS: '4' };
   },
-  'a module of its own': () =>
+  'a custom module': () =>
     Promise.resolve({ EXECUTOR: join(import.meta.dirname, '..', 'chaos', 'fixtures', 'module.mjs') }),
 };
 
-it.each(Object.entries(executors))('each has %s, and places of its own', async (_name, settingsOf) => {
+it.each(Object.entries(executors))('gives each worker process its own slots with %s', async (_name, settingsOf) => {
   const system = await openSystem({ parts: ['api', 'batch-former', 'janitor'] });
   await system.start('worker', { ...(await settingsOf()), MODEL_ID: model, NUM_WORKER_PROCESSES: '2' });
   const loaded = async (): Promise<number> => {

@@ -11,23 +11,25 @@ from export_model.graphs import Exported, export_graphs
 from export_model.int8 import quantize_graph
 from export_model.layout import copy_files
 from loras import add_loras
+from previews import say_preview
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
-    """Exports, then has Darkroom make pictures with what came of it."""
+    """Exports, then has Darkroom make images with what came of it."""
     arguments = _read_arguments()
     checkpoint = read_checkpoint(arguments.checkpoint)
     target: Path = arguments.model
     if target.exists():
         raise SystemExit(f"{target} is there already: remove it, or give another name")
     for name in checkpoint.unused:
-        print(f"{name}: left out, no picture from a prompt needs it", flush=True)
+        print(f"{name}: left out, no image from a prompt needs it", flush=True)
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     export(checkpoint, partial, arguments.variant)
+    say_preview(partial)
     if arguments.loras:
         add_loras(partial)
     partial.rename(target)
@@ -44,7 +46,7 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("model", type=Path, help="the directory to be made, such as ../../models/photo")
     parser.add_argument("--variant", help="of the checkpoint's files, such as fp16 for *.fp16.safetensors")
     parser.add_argument(
-        "--prompts", type=int, default=32, help="pictures that are compared; 0: the model is loaded only"
+        "--prompts", type=int, default=32, help="images that are compared; 0: the model is loaded only"
     )
     parser.add_argument("--loras", action="store_true", help="a graph that takes adapters beside each of the denoiser")
     return parser.parse_args()

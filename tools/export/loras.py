@@ -17,20 +17,30 @@ def main() -> None:
 
 
 def add_loras(model: Path) -> None:
-    """Writes a graph that takes adapters beside each of the model's denoiser.
+    """Writes a graph that takes adapters beside each of the model's denoiser and CLIP text encoders.
 
     Raises:
-        SystemExit: there is none, or one whose layers are not known.
+        SystemExit: there is no denoiser, or one whose layers are not known.
     """
-    graphs = [*model.glob("unet/*.onnx"), *model.glob("transformer/*.onnx")]
-    graphs = sorted(graph for graph in graphs if not graph.name.endswith(".loras.onnx"))
-    if not graphs:
+    denoisers = _list_graphs(model, "unet", "transformer")
+    if not denoisers:
         raise SystemExit(f"{model}: neither unet/ nor transformer/ has a graph")
-    for graph in graphs:
-        layers = write_loras_graph(graph)
+    for graph in [*denoisers, *_list_graphs(model, "text_encoder", "text_encoder_2", "text_encoder_3")]:
+        try:
+            layers = write_loras_graph(graph)
+        except LookupError as error:
+            if graph in denoisers:
+                raise SystemExit(str(error)) from error
+            print(f"{graph.relative_to(model)}: takes no adapters, its layers are not those of CLIP", flush=True)
+            continue
         written = loras_file(graph)
         size = written.stat().st_size / 1e6
         print(f"{written.relative_to(model)}: {size:.1f} MB, adapters of {layers} layers", flush=True)
+
+
+def _list_graphs(model: Path, *folders: str) -> list[Path]:
+    graphs = [graph for folder in folders for graph in sorted((model / folder).glob("*.onnx"))]
+    return [graph for graph in graphs if not graph.name.endswith(".loras.onnx")]
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def main() -> None:
         export(read_checkpoint(Path(scratch)), model, None)
         requests = Path(scratch) / "requests.json"
         requests.write_text(json.dumps(_REQUESTS))
-        command = ["node", _HERE / "record-pictures.mjs", model, requests]
+        command = ["node", _HERE / "record-images.mjs", model, requests]
         (_TARGET / "recorded.json").write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
     shutil.rmtree(model / "tokenizer")
     for file in model.glob("*/*.onnx"):

@@ -1,10 +1,10 @@
-"""Records what transformers' CLIPImageProcessor makes of pictures, for the tests of the safety checker's preprocessing.
+"""Records what transformers' CLIPImageProcessor makes of images, for the tests of the safety checker's preprocessing.
 
     pip install transformers==5.23.0 numpy==2.4.6 pillow==11.3.0
     python tools/golden/record-clip-image.py
 
-Without torchvision, so that pictures are scaled by Pillow, as they were for all pipelines that have a checker; Pillow 13 scales some
-pictures down first and then across, which differs by some levels. The pictures are made here and in the test by the same formula.
+Without torchvision, so that images are scaled by Pillow, as they were for all pipelines that have a checker; Pillow 13 scales some
+images down first and then across, which differs by some levels. The images are made here and in the test by the same formula.
 Recorded with the settings of Stable Diffusion's feature_extractor: the size of what comes
 out, and each 449th of its values, which is a prime number, so that all colors and columns are among them.
 """
@@ -35,7 +35,7 @@ SETTINGS = {
 STRIDE = 449
 
 
-def picture(width: int, height: int) -> np.ndarray:
+def image(width: int, height: int) -> np.ndarray:
     """Edges and smooth parts, of all values of a byte."""
     y, x, color = np.meshgrid(np.arange(height), np.arange(width), np.arange(3), indexing="ij")
     return ((x * x * (color + 1) + 7 * y * (x // 9) + 31 * y * color) % 256).astype(np.uint8)
@@ -46,7 +46,7 @@ def main() -> None:
     processor = CLIPImageProcessorPil(**SETTINGS)
     cases = []
     for width, height in SIZES:
-        image = PIL.Image.fromarray(picture(width, height))
+        image = PIL.Image.fromarray(image(width, height))
         values = np.asarray(processor(image, return_tensors="np").pixel_values, dtype=np.float32)
         sample = [float(value) for value in values.reshape(-1)[::STRIDE]]
         cases.append({"width": width, "height": height, "dims": list(values.shape), "values": sample})

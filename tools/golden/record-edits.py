@@ -1,11 +1,11 @@
-"""Records whole runs of diffusers' pipelines that start from a picture, and of those that paint a part of it anew, for the
+"""Records whole runs of diffusers' pipelines that start from an image, and of those that paint a part of it anew, for the
 tests of ours. The models are those of record-pipelines.py and record-stable-diffusion-3.py.
 
     pip install torch==2.15.0 diffusers==0.42.1 transformers==5.23.0 onnx==1.23.2 numpy==2.4.6 pillow==13.0.0
     python tools/golden/record-edits.py [name...]
 
-Recorded with Python 3.11 on the CPU, into vectors/edits/: <name>.json has the pictures and masks that were given (8 bits, by
-size), and of each run what was asked for, the latents after each step (float32) and the picture (8 bits, RGB), all in base64,
+Recorded with Python 3.11 on the CPU, into vectors/edits/: <name>.json has the images and masks that were given (8 bits, by
+size), and of each run the request, the latents after each step (float32) and the image (8 bits, RGB), all in base64,
 little-endian. unets/ has the UNets that were made for inpainting: the rest of their models is that of the same name without
 "-inpainting". vae-encoders/ has encoders as older exporters wrote them, which give a sample or a mean.
 """
@@ -54,7 +54,7 @@ SCHEDULERS = {
 
 
 class UniPcOfFlow(UniPCMultistepScheduler):
-    """Has what pipelines of flow models call to put noise on a picture: it does so under another name."""
+    """Has what pipelines of flow models call to put noise on an image: it does so under another name."""
 
     def scale_noise(self, sample, timestep, noise):
         return self.add_noise(sample, noise, timestep)
@@ -71,7 +71,7 @@ def scheduler_of(name, config, strength):
     return scheduler_class.from_config(config, **overrides)
 
 
-def picture_of(width, height):
+def image_of(width, height):
     """Slopes of color, and a bright disk."""
     y, x = np.mgrid[0:height, 0:width]
     disk = ((x - width * 0.4) ** 2 + (y - height * 0.5) ** 2) < (min(width, height) * 0.3) ** 2
@@ -99,48 +99,48 @@ def decoded_with_shift(vae, latents):
 
 
 def recorded_run(pipeline, config, case):
-    asked = {"prompt": shared.PROMPT, "seed": 7, "width": 24, "height": 16, **case}
+    request = {"prompt": shared.PROMPT, "seed": 7, "width": 24, "height": 16, **case}
     latents = []
 
     def keep(_pipeline, _step, _timestep, tensors):
         latents.append(tensors["latents"][0].numpy().copy())
         return tensors
 
-    size = asked["width"], asked["height"]
+    size = request["width"], request["height"]
     options = {
-        "prompt": asked["prompt"],
-        "image": Image.fromarray(picture_of(*size)),
+        "prompt": request["prompt"],
+        "image": Image.fromarray(image_of(*size)),
         "mask_image": Image.fromarray(mask_of(*size)),
-        "width": asked["width"],
-        "height": asked["height"],
-        "strength": asked["strength"],
-        "num_inference_steps": asked["numInferenceSteps"],
-        "guidance_scale": asked["guidanceScale"],
-        "negative_prompt": asked.get("negativePrompt"),
-        "guidance_rescale": asked.get("guidanceRescale", 0.0),
-        "generator": torch.Generator("cpu").manual_seed(asked["seed"]),
+        "width": request["width"],
+        "height": request["height"],
+        "strength": request["strength"],
+        "num_inference_steps": request["numInferenceSteps"],
+        "guidance_scale": request["guidanceScale"],
+        "negative_prompt": request.get("negativePrompt"),
+        "guidance_rescale": request.get("guidanceRescale", 0.0),
+        "generator": torch.Generator("cpu").manual_seed(request["seed"]),
         "callback_on_step_end": keep,
         "output_type": "np",
     }
-    # Those that begin with a picture take its size, and have no field for another.
+    # Those that begin with an image take its size, and have no field for another.
     known = inspect.signature(type(pipeline).__call__).parameters
     pipeline.set_progress_bar_config(disable=True)
-    pipeline.scheduler = scheduler_of(asked["scheduler"], config, asked["strength"])
-    picture = pipeline(**{name: value for name, value in options.items() if name in known}).images[0]
+    pipeline.scheduler = scheduler_of(request["scheduler"], config, request["strength"])
+    image = pipeline(**{name: value for name, value in options.items() if name in known}).images[0]
     if isinstance(pipeline, StableDiffusion3InpaintPipeline):
-        picture = decoded_with_shift(pipeline.vae, latents[-1])
-    pixels = (picture * 255).round()
-    return {"asked": asked, "latents": shared.packed(latents, "<f4"), "picture": shared.packed([pixels], "u1")}
+        image = decoded_with_shift(pipeline.vae, latents[-1])
+    pixels = (image * 255).round()
+    return {"request": request, "latents": shared.packed(latents, "<f4"), "image": shared.packed([pixels], "u1")}
 
 
 def record(name, runs, model):
     """`runs`: pipelines with the cases of each. Those with a mask say so."""
     config = json.loads((shared.TARGET / model / "model/scheduler/scheduler_config.json").read_text())
     recorded = [recorded_run(pipeline, config, case) for pipeline, cases in runs for case in cases]
-    sizes = {(run["asked"]["width"], run["asked"]["height"]) for run in recorded}
+    sizes = {(run["request"]["width"], run["request"]["height"]) for run in recorded}
     given = {
         f"{width}x{height}": {
-            "image": shared.packed([picture_of(width, height)], "u1"),
+            "image": shared.packed([image_of(width, height)], "u1"),
             "mask": shared.packed([mask_of(width, height)], "u1"),
         }
         for width, height in sorted(sizes)

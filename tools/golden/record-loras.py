@@ -6,7 +6,7 @@
 Recorded with Python 3.11 on the CPU. For each model, vectors/loras/<name>/ has two adapters of random numbers:
 peft.safetensors as diffusers saves it, of attention and with its alpha in the metadata, and kohya.safetensors with
 kohya's names, of all layers and with an alpha each; the graph that takes them, whose weights lie in the model of vectors/pipelines; and
-recorded.json: what was asked for, and the latents after each step (float32, base64, little-endian). Which layer a name
+recorded.json: the request, and the latents after each step (float32, base64, little-endian). Which layer a name
 means, and what alpha and scale do, is diffusers' doing.
 """
 
@@ -80,7 +80,7 @@ CASES = [
 ]
 
 
-def run(pipeline, asked):
+def run(pipeline, request):
     """The latents after each step."""
     latents = []
 
@@ -89,13 +89,13 @@ def run(pipeline, asked):
         return tensors
 
     pipeline(
-        asked["prompt"],
-        width=asked["width"],
-        height=asked["height"],
-        num_inference_steps=asked["numInferenceSteps"],
-        guidance_scale=asked["guidanceScale"],
-        negative_prompt=asked.get("negativePrompt"),
-        generator=torch.Generator("cpu").manual_seed(asked["seed"]),
+        request["prompt"],
+        width=request["width"],
+        height=request["height"],
+        num_inference_steps=request["numInferenceSteps"],
+        guidance_scale=request["guidanceScale"],
+        negative_prompt=request.get("negativePrompt"),
+        generator=torch.Generator("cpu").manual_seed(request["seed"]),
         callback_on_step_end=keep,
         output_type="latent",
     )
@@ -112,7 +112,7 @@ def record(name, pipeline, cases):
     expected = json.loads((MODELS / name / "recorded.json").read_text())["runs"][0]
     latents = np.frombuffer(base64.b64decode(expected["latents"]), "<f4")
     # Last bits differ from CPU to CPU.
-    if not np.allclose(np.ravel(run(pipeline, expected["asked"])), latents, rtol=1e-3, atol=1e-4):
+    if not np.allclose(np.ravel(run(pipeline, expected["request"])), latents, rtol=1e-3, atol=1e-4):
         raise SystemExit(f"{name}: this torch makes another model than the one of vectors/pipelines")
     save_adapters(pipeline, folder)
     for adapter in ("peft", "kohya"):
@@ -122,10 +122,10 @@ def record(name, pipeline, cases):
     shutil.move(loras_file(graph), folder / "model.loras.onnx")
     runs = []
     for case in CASES:
-        asked = {"prompt": pipelines.PROMPT, "seed": 7, "width": 32, "height": 24, **case}
-        asked |= {"scheduler": scheduler, "numInferenceSteps": 3}
+        request = {"prompt": pipelines.PROMPT, "seed": 7, "width": 32, "height": 24, **case}
+        request |= {"scheduler": scheduler, "numInferenceSteps": 3}
         pipeline.set_adapters([each["id"] for each in case["loras"]], [each["scale"] for each in case["loras"]])
-        runs.append({"asked": asked, "latents": pipelines.packed(run(pipeline, asked), "<f4")})
+        runs.append({"request": request, "latents": pipelines.packed(run(pipeline, request), "<f4")})
     versions = {"torch": torch.__version__, "diffusers": diffusers.__version__, "peft": peft.__version__}
     rows = ",\n".join("  " + json.dumps(row) for row in runs)
     (folder / "recorded.json").write_text('{"versions": ' + json.dumps(versions) + ', "runs": [\n' + rows + "\n]}\n")

@@ -4,8 +4,8 @@
     python tools/golden/record-pipelines.py [name...]
 
 Recorded with Python 3.11 on the CPU. For each pipeline, vectors/pipelines/<name>/ has the model in the layout, and with
-the names of inputs and outputs, of Optimum's exporter, and recorded.json: what was asked for, the latents after each
-step (float32), and the picture (8 bits, RGB), both in base64, little-endian. Sizes of the models are about those of
+the names of inputs and outputs, of Optimum's exporter, and recorded.json: the request, the latents after each
+step (float32), and the image (8 bits, RGB), both in base64, little-endian. Sizes of the models are about those of
 diffusers' own tests; the weights are made larger than their initial ones, so that prompt, guidance and size all count.
 The tokenizer is that of models/emoji-sd.
 """
@@ -196,7 +196,7 @@ def record(name, pipeline, cases):
     config = json.loads((TARGET / name / "model/scheduler/scheduler_config.json").read_text())
     recorded = []
     for case in cases:
-        asked = {"prompt": PROMPT, "seed": 7, "width": 32, "height": 32, **case}
+        request = {"prompt": PROMPT, "seed": 7, "width": 32, "height": 32, **case}
         latents = []
 
         def keep(_pipeline, _step, _timestep, tensors):
@@ -204,21 +204,21 @@ def record(name, pipeline, cases):
             return tensors
 
         options = {
-            "prompt": asked["prompt"],
-            "width": asked["width"],
-            "height": asked["height"],
-            "num_inference_steps": asked["numInferenceSteps"],
-            "guidance_scale": asked["guidanceScale"],
+            "prompt": request["prompt"],
+            "width": request["width"],
+            "height": request["height"],
+            "num_inference_steps": request["numInferenceSteps"],
+            "guidance_scale": request["guidanceScale"],
         }
-        if "negativePrompt" in asked:
-            options["negative_prompt"] = asked["negativePrompt"]
-        if "guidanceRescale" in asked:
-            options["guidance_rescale"] = asked["guidanceRescale"]
-        pipeline.scheduler = SCHEDULERS[asked["scheduler"]].from_config(config)
-        generator = torch.Generator("cpu").manual_seed(asked["seed"])
-        picture = pipeline(**options, generator=generator, callback_on_step_end=keep, output_type="np").images[0]
+        if "negativePrompt" in request:
+            options["negative_prompt"] = request["negativePrompt"]
+        if "guidanceRescale" in request:
+            options["guidance_rescale"] = request["guidanceRescale"]
+        pipeline.scheduler = SCHEDULERS[request["scheduler"]].from_config(config)
+        generator = torch.Generator("cpu").manual_seed(request["seed"])
+        image = pipeline(**options, generator=generator, callback_on_step_end=keep, output_type="np").images[0]
         recorded.append(
-            {"asked": asked, "latents": packed(latents, "<f4"), "picture": packed([(picture * 255).round()], "u1")}
+            {"request": request, "latents": packed(latents, "<f4"), "image": packed([(image * 255).round()], "u1")}
         )
     versions = {"torch": torch.__version__, "diffusers": diffusers.__version__, "transformers": transformers.__version__}
     rows = ",\n".join("  " + json.dumps(row) for row in recorded)

@@ -8,7 +8,7 @@ model is a formula, so that the TypeScript side can compute it, too: see fake_mo
 steps are given in "noise", block by block. Recorded: timesteps, init_noise_sigma, and after every step the sample and the
 x0 estimate (of pndm and the flow scheduler, which keep none, the one that the model's output means by itself); for further
 numbers of steps the timesteps alone. Arrays are base64 of little-endian float32. Beside them: quantiles of the beta
-distribution by scipy, and the shifts that the pipelines of SD3 and CogView4 derive from a picture's size.
+distribution by scipy, and the shifts that the pipelines of SD3 and CogView4 derive from an image's size.
 """
 
 import base64
@@ -113,7 +113,7 @@ def cogview4_grid(steps):
 
 
 def flow_cases():
-    """Configs, steps, and how the scheduler is told of the picture."""
+    """Configs, steps, and how the scheduler is told of the image."""
     yield from [(SD3, 1), (SD3, 4), (SD35, 28), ({**SD3, "shift": 1.0}, 10)]
     for seq_len in (256, 1024, 4096):
         yield DYNAMIC, 6, {"mu": sd3_shift(seq_len)}

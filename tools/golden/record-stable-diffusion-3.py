@@ -207,7 +207,7 @@ def main():
         ],
     )
 
-    # As that of Stable Diffusion 3.5 Turbo, but for its numbers, which small pictures are far below.
+    # As that of Stable Diffusion 3.5 Turbo, but for its numbers, which small images are far below.
     dynamic = FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True, base_image_seq_len=8, max_image_seq_len=64)
     save_index(shared.TARGET / WITHOUT_T5 / "model", dynamic, has_t5=False)
     copy_others(shared.TARGET / WITHOUT_T5 / "model")

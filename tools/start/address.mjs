@@ -2,11 +2,13 @@ import { createServer } from 'node:net';
 import { freePort } from './redis-settings.mjs';
 import { SetupError } from './say.mjs';
 
-/** Sees that the API will get its port, and picks one for port 0, so that the URL stays when the API starts again. */
+/**
+ * Checks that the API's port is free. For port 0 picks a port, so that the URL stays the same when the API restarts.
+ */
 export async function chooseAddress({ host, port }) {
   if (port !== 0) await checkPort(host, port);
   const chosen = port === 0 ? await freePort(host) : port;
-  // From this machine, a server on all addresses is reached at the loopback one.
+  // On this machine, a server on all addresses is reached at the loopback address.
   const reachable = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host);
   return { port: chosen, url: `http://${reachable}:${chosen}` };
 }
@@ -21,7 +23,7 @@ function checkPort(host, port) {
 
 function explain({ code, message }, host, port) {
   if (code === 'EADDRINUSE')
-    return `Port ${port} on ${host} is taken by another program. Choose another: PORT=${port + 1} npm start (0 picks a free one).`;
+    return `Port ${port} on ${host} is in use. Choose another: PORT=${port + 1} npm start (0 picks a free one).`;
   if (code === 'EACCES') return `Port ${port} needs privileges. Choose one from 1024 up: PORT=8080 npm start.`;
   return `The API cannot listen on ${host}:${port}: ${message}`;
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { runCommand } from './run-command.mjs';
 import { SetupError, say } from './say.mjs';
 
-/** Installs the packages when there are none, or when package-lock.json is newer than what is installed. */
+/** Installs the packages if there are none, or if package-lock.json is newer than the installed ones. */
 export async function installDependencies(root) {
   const wanted = modifiedMs(join(root, 'package-lock.json'));
   const installed = modifiedMs(join(root, 'node_modules/.package-lock.json'));
@@ -11,25 +11,28 @@ export async function installDependencies(root) {
   say(
     installed === 0 ? 'installing dependencies (npm ci)' : 'package-lock.json has changed: installing again (npm ci)',
   );
-  // TypeScript is a development dependency, and NODE_ENV=production would leave it out.
+  // NODE_ENV=production would skip TypeScript, a development dependency.
   if (!(await runCommand('npm', ['ci', '--include=dev'], { cwd: root })))
-    throw new SetupError('npm ci failed; what it wrote above says why.');
+    throw new SetupError('npm ci failed; see its output above.');
 }
 
-/** As `npm run build`. */
+/** Builds everything, like `npm run build`. */
 export async function build(root) {
   await compile(root);
   await buildPage(root);
 }
 
-/** What is there when a package has been built to its end, if not what the compiler leaves. */
+/** Files that exist once a package is built, where that is not the compiler's tsconfig.tsbuildinfo. */
 const builtOf = { page: 'dist/client.html' };
 
-/** The same, where any source has changed since this was last done: to be asked, the compiler and Vite take most of a second. */
+/**
+ * Builds if a source has changed since the last build. Checks by modification times, since the compiler and Vite take
+ * most of a second to find out.
+ */
 export async function buildWhatChanged(root) {
   const stamp = join(root, '.darkroom/built');
   const began = new Date();
-  // A package that is no more may have left what was built of it.
+  // Folders without a package.json are remains of deleted packages.
   const packages = ['apps', 'libs']
     .flatMap((kind) => list(join(root, kind)))
     .filter(({ path }) => existsSync(join(path, 'package.json')));
@@ -38,11 +41,11 @@ export async function buildWhatChanged(root) {
   await build(root);
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, '');
-  // What changes while it is built is built the next time.
+  // A file that changes during the build is newer than the stamp and is built the next time.
   utimesSync(stamp, began, began);
 }
 
-/** When anything was last changed that something is built of. */
+/** Returns the newest modification time of all inputs of the build. */
 function newestMs(root, packages) {
   const files = [root, ...packages.map(({ path }) => path)].flatMap((path) => list(path));
   const own = files
@@ -52,7 +55,7 @@ function newestMs(root, packages) {
   return Math.max(installed, ...own, ...packages.map(({ path }) => newestBelowMs(join(path, 'src'))));
 }
 
-/** A directory changes when a file in it is removed. */
+/** Includes directories: their modification time changes when a file is removed. */
 function newestBelowMs(path) {
   const inside = list(path).map((file) => (file.isDirectory() ? newestBelowMs(file.path) : modifiedMs(file.path)));
   return Math.max(modifiedMs(path), ...inside);
@@ -66,13 +69,13 @@ function list(path) {
 
 async function buildPage(root) {
   if (!(await runProgram(root, 'vite/bin/vite.js', 'build', 'apps/page')))
-    throw new SetupError('The page could not be built; what Vite wrote above says why.');
+    throw new SetupError('The build of the page failed; see the output of Vite above.');
 }
 
-/** Compiles what has changed of the programs. */
+/** Compiles changed programs. */
 export async function compile(root) {
   if (!(await runProgram(root, 'typescript/bin/tsc', '-b', 'tsconfig.build.json')))
-    throw new SetupError('The build failed; what the compiler wrote above says why.');
+    throw new SetupError('The build failed; see the output of the compiler above.');
 }
 
 function runProgram(root, program, ...args) {

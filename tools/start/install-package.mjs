@@ -2,8 +2,8 @@ import { findProgram, runCommand } from './run-command.mjs';
 import { SetupError, say } from './say.mjs';
 
 /**
- * Whether a program that is missing may be installed: `INSTALL_PACKAGES`, which is read before there are any processes whose
- * settings it could be one of.
+ * Returns whether missing programs may be installed: `INSTALL_PACKAGES`. Read here and not by libs/config, since it
+ * applies before anything is built.
  *
  * @throws SetupError if it is neither true nor false.
  */
@@ -15,9 +15,9 @@ export function mayInstall(env) {
 }
 
 /**
- * Installs Debian packages where that can be done without asking anything; false if it cannot, or may not.
+ * Installs Debian packages without asking for a password. Returns false if it cannot or may not.
  *
- * @param why a sentence: what is missing, and what for
+ * @param why a sentence: the missing program and its purpose
  */
 export async function installWithApt(names, env, why) {
   const aptGet = findProgram('apt-get', env);
@@ -27,17 +27,17 @@ export async function installWithApt(names, env, why) {
   const rights = asRoot.length === 0 ? 'as root' : 'as root, by sudo';
   const what = names.length === 1 ? `The package ${names[0]} is` : `The packages ${names.join(', ')} are`;
   say(`${why} ${what} now installed for the whole machine, with apt-get ${rights}.`);
-  say('To stop that, press Ctrl-C. To never have anything installed, set INSTALL_PACKAGES=false.');
+  say('Press Ctrl-C to prevent it. Set INSTALL_PACKAGES=false to never install packages.');
   const run = (...args) => {
     const [file, ...rest] = [...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', aptGet, ...args];
     return runCommand(file, rest, { env });
   };
-  // A fresh machine has no package lists; one whose lists cannot be renewed may still have good ones.
+  // A fresh machine has no package lists. If the update fails, the existing lists may still be good.
   await run('update', '-qq');
   return run('install', '-y', '-qq', '--no-install-recommends', ...names);
 }
 
-/** Empty for root, `sudo -n` where sudo asks for no password, undefined otherwise. */
+/** Returns an empty prefix for root, `sudo -n` if sudo needs no password, else undefined. */
 async function commandPrefixForRoot(env) {
   if (process.getuid?.() === 0) return [];
   const sudo = findProgram('sudo', env);

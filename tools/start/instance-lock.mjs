@@ -1,14 +1,14 @@
-// One `npm start` per checkout: two would start two Redis servers on one directory.
+// Allows one `npm start` per checkout: two would start two Redis servers on one directory.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SetupError } from './say.mjs';
 
 /**
- * Takes the lock file, or throws when another live launcher has it. A file left behind by one that was killed is
- * replaced: it names the process by number and start time, so a number given to another process since does not count.
+ * Takes the lock file, or throws if another live launcher holds it. A file of a killed launcher is replaced: it names
+ * the process by id and start time, so a reused process id does not count.
  *
- * @returns a function that gives the lock back
+ * @returns a function that releases the lock
  */
 export function takeInstanceLock(file) {
   mkdirSync(dirname(file), { recursive: true });
@@ -24,7 +24,7 @@ export function takeInstanceLock(file) {
     }
     const pid = liveOwner(file);
     if (pid !== undefined)
-      throw new SetupError(`It is already running from this directory (process ${pid}). Stop that one first.`);
+      throw new SetupError(`Darkroom already runs from this directory (process ${pid}). Stop it first.`);
     rmSync(file, { force: true });
   }
   throw new SetupError(`Another "npm start" is starting at this moment (${file}).`);
@@ -35,15 +35,15 @@ function liveOwner(file) {
     const { pid, startedAt } = JSON.parse(readFileSync(file, 'utf8'));
     return Number.isInteger(pid) && startedAt && startTimeOf(pid) === startedAt ? pid : undefined;
   } catch {
-    // Gone in the meantime, or cut short by a crash: nobody's.
+    // The file is gone or incomplete: no process holds the lock.
     return undefined;
   }
 }
 
-/** When a process started, in whatever form the system tells it; undefined when there is no such process. */
+/** Returns the start time of a process in the system's own format, or undefined if there is no such process. */
 function startTimeOf(pid) {
   try {
-    // Field 22, counted from after the command name, which may hold spaces and brackets.
+    // Field 22 of the line. Count after the command name, which may contain spaces and brackets.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   } catch {

@@ -1,6 +1,6 @@
-// The parts that compute nothing, in one process: on one machine, four of them would take three times the memory.
+// Runs the apps that compute little in one process: four processes would take three times the memory.
 // oxlint-disable import/no-unassigned-import
-// Their ports for metrics are in this order.
+// The order sets their metrics ports.
 import '../../apps/api/dist/main.js';
 import '../../apps/batch-former/dist/main.js';
 import '../../apps/webhook-sender/dist/main.js';

@@ -1,4 +1,4 @@
-// One supervised process: started, started again whenever it dies, stopped when asked.
+// A supervised process: it is restarted whenever it ends, until it is stopped.
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -6,12 +6,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { say } from './say.mjs';
 
 const defaultTiming = {
-  /** The first pause before starting again; doubles with each death in a row. */
+  /** The first pause before a restart; it doubles with each death in a row. */
   firstPauseMs: 250,
   longestPauseMs: 10_000,
-  /** Having been ready for this long, a part has earned the first pause again. */
+  /** After being ready for this long, the next pause is the first one again. */
   resetAfterMs: 10_000,
-  /** An orderly stop that takes longer is a kill. */
+  /** A stop that takes longer becomes a kill. */
   stopTimeoutMs: 25_000,
 };
 
@@ -33,9 +33,9 @@ export class Part {
 
   /**
    * @param options.name shown in messages
-   * @param options.script a Node program; it is given an IPC channel, whose end tells it that we are gone
+   * @param options.script a Node program; its IPC channel closes when this process ends
    * @param options.args, options.env, options.cwd as for fork
-   * @param options.command in place of a script: any program with its arguments, which a shell ends when we are gone
+   * @param options.command instead of a script: a program with its arguments; guard.sh ends it when this process ends
    * @param options.prepare called before every start
    * @param options.isReady (child, signal) => Promise that resolves when ready; by default the message `ready`
    */
@@ -56,7 +56,7 @@ export class Part {
     this.#running ??= this.#keepRunning();
   }
 
-  /** SIGTERM, then wait for the end, then SIGKILL. Idempotent. */
+  /** Sends SIGTERM and waits for the end; after the timeout sends SIGKILL. Idempotent. */
   async stop() {
     this.#isStopping.abort();
     this.#child?.kill('SIGTERM');
@@ -65,7 +65,7 @@ export class Part {
     clearTimeout(timeout);
   }
 
-  /** Ends the process and all it started, at once. */
+  /** Kills the process and all its children at once. */
   kill() {
     this.#isStopping.abort();
     this.#killGroup();
@@ -79,12 +79,12 @@ export class Part {
       if (readyForMs >= this.#timing.resetAfterMs) this.#deathsInARow = 0;
       const { firstPauseMs, longestPauseMs } = this.#timing;
       const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** this.#deathsInARow++);
-      say(`starting ${this.name} again in ${pauseMs / 1000} s`);
+      say(`restarting ${this.name} in ${pauseMs / 1000} s`);
       await delay(pauseMs, undefined, { signal }).catch(() => {});
     }
   }
 
-  /** From one start to the next death; how long it was ready, in milliseconds. */
+  /** Runs the process from one start to its end. Returns how long it was ready, ms. */
   async #runOnce(stopping) {
     const { prepare, isReady = readyMessage } = this.#options;
     const over = new AbortController();
@@ -108,7 +108,7 @@ export class Part {
       say(`${this.name} could not be started: ${error.message}`);
     } finally {
       over.abort();
-      // What it had started itself must not outlive it.
+      // The process's own children must not outlive it.
       this.#killGroup();
       this.#child = undefined;
     }
@@ -120,12 +120,12 @@ export class Part {
     try {
       process.kill(-this.#child.pid, 'SIGKILL');
     } catch {
-      // Nobody is left in it.
+      // The process group is empty.
     }
   }
 }
 
-/** In a process group of its own: Ctrl-C in the terminal reaches only us, and we stop the parts in order. */
+/** Starts the process in its own process group: Ctrl-C reaches only this process, which stops the parts in order. */
 function launch({ script, args = [], command, env, cwd }) {
   const options = { env, cwd, detached: true };
   const output = ['inherit', 'inherit'];

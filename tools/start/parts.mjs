@@ -1,34 +1,37 @@
 import { join } from 'node:path';
 
-/** The models in the box, which one worker serves: where none is named, all of them are in memory. */
+/** The bundled models. One worker loads and serves all of them unless the environment names models. */
 const models = ['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion'];
 
-/** Those of light.mjs. */
+/** The apps of light.mjs. */
 const lightApps = ['api', 'batch-former', 'webhook-sender', 'janitor'];
 
 /**
- * Of what is free, glibc keeps one pool, not one for each thread, and nothing larger than 128 KiB: of what ONNX Runtime needs while
- * it loads a model of pictures, it would keep 40 MB. Other libraries do not read these.
+ * glibc settings: one arena for all threads, and free memory above 128 KiB returns to the system. Otherwise it would
+ * keep 40 MB that ONNX Runtime needs only while it loads an image model. Other C libraries ignore these variables.
  */
 const allocation = { MALLOC_ARENA_MAX: '1', MALLOC_TRIM_THRESHOLD_: '131072' };
 
-/** V8 collects what is young after 1 MB, by one thread. Engines inherit that; the last of two flags wins. */
+/**
+ * Limits V8's young generation to semi-spaces of 1 MB and to one helper thread. Engines inherit it; the user's flags
+ * come last and win.
+ */
 function nodeOptions({ NODE_OPTIONS = '' }) {
   return `--max-semi-space-size=1 --v8-pool-size=1 ${NODE_OPTIONS}`;
 }
 
 /**
- * What is to run, in the order it is stopped in: first nothing new comes in and nothing is handed out, then work ends.
- * All run on one machine, so each gets a port for its metrics: the one that is set, and those after it; 0 stays 0.
+ * Returns the processes of the system in the order in which they stop: first admission and scheduling, then workers.
+ * Each gets a metrics port: METRICS_PORT and those after it; 0 stays 0.
  *
- * @param environment of whoever started us. With a model of its own the worker serves that one and no other.
+ * @param environment the launcher's; if it names a model, the worker serves only that one
  * @returns options for `Part`
  */
 export function partsOf({ root, environment, metricsPort }) {
-  const settings = hasOwnModel(environment) ? {} : { MODEL_DIRS: models.map((model) => `models/${model}`).join() };
+  const settings = hasCustomModel(environment) ? {} : { MODEL_DIRS: models.map((model) => `models/${model}`).join() };
   const wanted = [
     ...lightParts(environment),
-    // May be several processes, and takes the ports that follow.
+    // The last port: a worker may start several processes, which use the ports that follow.
     { name: 'worker', script: 'apps/worker/dist/main.js', port: lightApps.length, settings },
   ];
   return wanted.map(({ name, script, port, settings }) => {
@@ -38,17 +41,17 @@ export function partsOf({ root, environment, metricsPort }) {
   });
 }
 
-/** A process has one name in traces, so whoever wants these gets one for each. */
+/** Traces name one service per process, so with tracing each app gets its own process. */
 function lightParts({ OTEL_EXPORTER_OTLP_ENDPOINT: traces }) {
   if (traces?.trim()) return lightApps.map((name, port) => ({ name, script: `apps/${name}/dist/main.js`, port }));
   return [{ name: lightApps.join(', '), script: 'tools/start/light.mjs', port: 0 }];
 }
 
-/** Ports for metrics that all of these take, but for processes that a worker starts. */
+/** Number of metrics ports, without those of further worker processes. */
 export const ports = lightApps.length + 1;
 
-/** Whether somebody has said which model there is: by its directory or its name, or that something else runs it. */
-export function hasOwnModel({ MODEL_DIR, MODEL_DIRS, MODEL_ID, EXECUTOR }) {
+/** Returns whether the environment names a model, by directory or id, or an executor. */
+export function hasCustomModel({ MODEL_DIR, MODEL_DIRS, MODEL_ID, EXECUTOR }) {
   return (
     [MODEL_DIR, MODEL_DIRS, MODEL_ID].some((value) => value?.trim()) ||
     !['', 'process'].includes(EXECUTOR?.trim() ?? '')

@@ -5,18 +5,18 @@ import { say } from './say.mjs';
 
 const image = 'redis:7-alpine';
 
-/** A private Redis in a container, its data in `directory` all the same; undefined when there is no Docker that runs. */
+/** Returns a private Redis in a container with its data in `directory`, or undefined if Docker does not run. */
 export async function dockerRedis({ directory, env }) {
   const docker = findProgram('docker', env);
   if (!docker || !(await runCommand(docker, ['info'], { env, quiet: true }))) return undefined;
   const { port, password, url } = withUrl({ port: await freePort(), password: randomBytes(24).toString('hex') });
   writeRedisSettings({ directory, port: 6379, password, dataDirectory: '/data', bind: '0.0.0.0' });
   const name = `darkroom-redis-${createHash('sha256').update(directory).digest('hex').slice(0, 12)}`;
-  say(`there is no redis-server: running ${image} in Docker on port ${port}, data and redis.log in ${directory}`);
+  say(`redis-server was not found: running ${image} in Docker on port ${port}, data and redis.log in ${directory}`);
   return {
     url,
     command: [docker, ...runArguments({ name, port, directory })],
-    // `stop` lets a container that a killed launcher left behind save its data.
+    // `docker stop` lets a container of a killed launcher save its data.
     prepare: async () => {
       await runCommand(docker, ['stop', name], { env, quiet: true });
       await runCommand(docker, ['rm', '--force', name], { env, quiet: true });

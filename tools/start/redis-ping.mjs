@@ -1,9 +1,11 @@
-// Just enough of the Redis protocol to see whether a server answers, before any package is installed.
+// A minimal Redis client, for checks before any package is installed.
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 
-/** Sends one command and returns the reply's first line, such as `+PONG`; throws when the server cannot be reached. */
+/**
+ * Sends one command and returns the first line of the reply, such as `+PONG`. Throws if the server cannot be reached.
+ */
 export async function askRedis(url, command, { timeoutMs = 3000 } = {}) {
   const { socket, username, password } = connectTo(url);
   const login = password === '' ? [] : [['AUTH', ...(username === '' ? [] : [username]), password]];
@@ -26,7 +28,7 @@ export async function askRedis(url, command, { timeoutMs = 3000 } = {}) {
   }
 }
 
-/** Resolves once the server answers, having loaded its data. */
+/** Resolves once the server has loaded its data and answers. */
 export async function untilRedisAnswers(url, signal) {
   for (;;) {
     const reply = await askRedis(url, ['PING']).catch(() => undefined);
@@ -36,7 +38,7 @@ export async function untilRedisAnswers(url, signal) {
 }
 
 function connectTo(url) {
-  // The path of a socket is taken as it stands, as libs/store takes it.
+  // The path of a Unix socket is used verbatim, as in libs/store.
   if (url.startsWith('unix://'))
     return { socket: connect({ path: url.slice('unix://'.length) }), username: '', password: '' };
   const { protocol, hostname, port, username, password } = new URL(url);

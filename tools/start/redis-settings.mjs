@@ -4,24 +4,27 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { askRedis } from './redis-ping.mjs';
 
-/** The path of a Unix socket has to fit into 104 bytes on macOS (108 on Linux), the ending zero included. */
+/** Maximum length of a Unix socket path: 104 bytes on macOS (108 on Linux), including the terminating zero. */
 const longestSocketPath = 103;
 
-/** Where the private server listens: a socket in its directory, or a port with a password where the path is too long. */
+/**
+ * Returns the private server's endpoint: a Unix socket in its directory, or a port with a password if the path is too
+ * long.
+ */
 export async function chooseEndpoint(directory, makePassword) {
   const socket = join(directory, 'redis.sock');
   if (Buffer.byteLength(socket) <= longestSocketPath) return { socket, url: `unix://${socket}` };
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const file = join(directory, 'endpoint.json');
   const last = readEndpoint(file);
-  // Still there from a launcher that was killed: prepare() stops it, which takes the port and password it has.
+  // A server of a killed launcher still runs: reuse its port and password, with which prepare() stops it.
   const isLeftover = last !== undefined && (await answers(last.url));
   const endpoint = isLeftover ? last : withUrl({ port: await freePort(), password: makePassword() });
   writeFileSync(file, JSON.stringify(endpoint), { mode: 0o600 });
   return endpoint;
 }
 
-/** Writes redis.conf, which keeps the password out of the process list; returns its path. */
+/** Writes redis.conf, which keeps the password out of the process list. Returns its path. */
 export function writeRedisSettings({
   directory,
   socket,
@@ -35,11 +38,11 @@ export function writeRedisSettings({
     socket ? `port 0\nunixsocket ${quote(socket)}\nunixsocketperm 700` : `port ${port}\nbind ${bind}`,
     password && `requirepass ${password}`,
     `dir ${quote(dataDirectory)}`,
-    // The append-only file alone holds the data; a killed server loses at most what the disk had not got yet.
+    // Only the append-only file stores data; a killed server loses at most the last second.
     'appendonly yes\nappendfsync everysec\nsave ""',
-    // A full queue has to refuse writes: evicting keys would lose requests.
+    // A full Redis must refuse writes: eviction would lose requests.
     'maxmemory-policy noeviction',
-    // Not among the lines of our own parts: even at this level it greets at length.
+    // Log to a file: even at this level Redis prints a banner.
     `loglevel warning\nlogfile ${quote(join(dataDirectory, 'redis.log'))}`,
   ];
   const file = join(directory, 'redis.conf');
@@ -48,7 +51,7 @@ export function writeRedisSettings({
   return file;
 }
 
-/** Ends a server of ours whose launcher was killed, with its data saved. */
+/** Stops a server of a killed launcher, with its data saved. */
 export async function stopLeftover(url) {
   if (!(await answers(url))) return;
   await askRedis(url, ['SHUTDOWN']).catch(() => {});
@@ -70,7 +73,7 @@ export function withUrl({ port, password }) {
   return { port, password, url: `redis://:${password}@127.0.0.1:${port}` };
 }
 
-/** Whether anybody is there, loading or not, who takes our password. */
+/** Returns whether a server answers, loading or not, and accepts the password. */
 async function answers(url) {
   const reply = await askRedis(url, ['PING']).catch(() => undefined);
   return reply !== undefined && /^[+]PONG|^-LOADING/.test(reply);

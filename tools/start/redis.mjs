@@ -1,5 +1,5 @@
-// Finds or gets a Redis. One that nobody named is never touched: a private server is on a socket or a port of its own,
-// with its data in .darkroom/redis.
+// Provides a Redis. Other servers of this machine are never used unless REDIS_URL names them: a private server has its
+// own socket or port, with its data in .darkroom/redis.
 import { randomBytes } from 'node:crypto';
 import { dockerRedis } from './redis-docker.mjs';
 import { findOrInstallRedisProgram } from './redis-install.mjs';
@@ -9,8 +9,8 @@ import { Part } from './part.mjs';
 import { SetupError, say } from './say.mjs';
 
 /**
- * @param directory where a private server keeps its data
- * @returns url, and the part to be supervised when the server is our own
+ * @param directory holds the data of a private server
+ * @returns the url, and a part to supervise if the server is private
  */
 export async function provideRedis({ directory, env = process.env, timing }) {
   if (env.REDIS_URL) {
@@ -23,7 +23,7 @@ export async function provideRedis({ directory, env = process.env, timing }) {
   if (docker) return { url: docker.url, part: redisPart({ ...docker, timing }) };
   throw new SetupError(
     [
-      'No Redis was found, and none may be installed, or none can be without asking you. Any one of these helps:',
+      'No Redis was found, and none could be installed automatically. Do one of these:',
       '  Debian, Ubuntu   sudo apt-get install redis-server',
       '  macOS            brew install redis',
       '  Docker           start it, and run this again',
@@ -36,7 +36,7 @@ async function privateRedis({ directory, program, timing }) {
   const endpoint = await chooseEndpoint(directory, () => randomBytes(24).toString('hex'));
   const file = writeRedisSettings({ directory, ...endpoint });
   say(`using ${program} on ${endpoint.socket ?? `port ${endpoint.port}`}, data and redis.log in ${directory}`);
-  // Every start, not only ours: a guard that was killed may have left its server behind.
+  // Before every start: a killed guard may have left its server running.
   const prepare = () => stopLeftover(endpoint.url);
   return { url: endpoint.url, part: redisPart({ url: endpoint.url, command: [program, file], prepare, timing }) };
 }
@@ -52,14 +52,14 @@ function redisPart({ url, command, prepare, timing }) {
 }
 
 async function checkNamedRedis(url) {
-  // Of several servers one may well be away; the processes find those that are there.
+  // Some of several servers may be down; the processes find the others.
   if (/^rediss?-(?:cluster|sentinel):/.test(url)) return;
   let reply;
   try {
     reply = await askRedis(url, ['PING']);
   } catch (error) {
-    throw new SetupError(`The Redis that REDIS_URL names cannot be reached: ${error.message || error.code}`);
+    throw new SetupError(`The Redis of REDIS_URL cannot be reached: ${error.message || error.code}`);
   }
   if (/^[+]PONG|^-LOADING/.test(reply)) return;
-  throw new SetupError(`The Redis that REDIS_URL names refuses us: ${reply.replace(/^-/, '')}`);
+  throw new SetupError(`The Redis of REDIS_URL refused the connection: ${reply.replace(/^-/, '')}`);
 }

@@ -4,12 +4,12 @@ import { delimiter, join } from 'node:path';
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
-/** Runs a command to its end with its output shown and no way to ask questions; true when it succeeded. */
+/** Runs a command to its end without standard input, and shows its output. Returns whether it succeeded. */
 export function runCommand(file, args, { env = process.env, cwd, quiet = false } = {}) {
   return new Promise((resolve) => {
     const output = quiet ? 'ignore' : 'inherit';
     const child = spawn(file, args, { env, cwd, stdio: ['ignore', output, output] });
-    // Asked to stop in the middle of it, we take it with us.
+    // A signal in the meantime ends the command too.
     const onSignal = () => {
       child.kill('SIGTERM');
       process.exit(1);
@@ -24,7 +24,7 @@ export function runCommand(file, args, { env = process.env, cwd, quiet = false }
   });
 }
 
-/** The full path of a program on PATH, or undefined. */
+/** Returns the full path of a program on PATH, or undefined. */
 export function findProgram(name, env = process.env) {
   for (const directory of (env.PATH ?? '').split(delimiter).filter(Boolean)) {
     const candidate = join(directory, name);

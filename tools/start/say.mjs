@@ -1,7 +1,7 @@
-/** What the launcher itself has to say, told apart from the output of the parts. */
+/** Prints a message of the launcher, with a prefix that separates it from the output of the parts. */
 export function say(message) {
   console.log(`darkroom: ${message}`);
 }
 
-/** Something the user has to put right; shown without a stack. */
+/** An error that the user must fix; printed without a stack. */
 export class SetupError extends Error {}

@@ -4,21 +4,22 @@ import { chooseAddress } from './address.mjs';
 import { buildWhatChanged, installDependencies } from './dependencies.mjs';
 import { takeInstanceLock } from './instance-lock.mjs';
 import { Part } from './part.mjs';
-import { hasOwnModel, partsOf, ports } from './parts.mjs';
+import { hasCustomModel, partsOf, ports } from './parts.mjs';
 import { provideRedis } from './redis.mjs';
 import { SetupError, say } from './say.mjs';
+import { secondWorker } from './second-worker.mjs';
 import { System } from './system.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
-const questions = ['--help', '-h', '--version', '--print-config'];
+const printFlags = ['--help', '-h', '--version', '--print-config'];
 
 export async function start() {
-  // Whoever read our output may be gone before we are.
+  // The reader of our output may have ended: ignore write errors.
   process.stdout.on('error', () => {});
   try {
-    // Who only asks may do so while the system runs.
-    const isQuestion = process.argv.slice(2).some((word) => questions.includes(word));
-    if (!isQuestion) process.on('exit', takeInstanceLock(join(root, '.darkroom/start.lock')));
+    // Commands that only print something may run while the system runs.
+    const isPrintOnly = process.argv.slice(2).some((word) => printFlags.includes(word));
+    if (!isPrintOnly) process.on('exit', takeInstanceLock(join(root, '.darkroom/start.lock')));
     await run();
     process.exit(0);
   } catch (error) {
@@ -35,7 +36,9 @@ async function run() {
   const { host, port, metricsPort } = settings;
   const wanted = partsOf({ root, environment: process.env, metricsPort });
   if (metricsPort + ports - 1 > 65_535)
-    throw new SetupError(`METRICS_PORT is ${metricsPort}, and ${ports} of them are needed from there on.`);
+    throw new SetupError(
+      `METRICS_PORT is ${metricsPort}, expected at most ${65_536 - ports}: ${ports} ports in a row are needed.`,
+    );
   const address = await chooseAddress({ host, port });
   const redis = await provideRedis({ directory: join(root, '.darkroom/redis') });
   const shared = { REDIS_URL: redis.url, PORT: String(address.port) };
@@ -44,18 +47,19 @@ async function run() {
   stopWithNpm(system);
   if (redis.part) await system.startAndWait(redis.part);
   if (!system.isStopping) for (const part of parts) part.start();
-  void Promise.all(parts.map(({ ready }) => ready)).then(() => system.isStopping || greet(address.url));
+  void Promise.all(parts.map(({ ready }) => ready)).then(() => system.isStopping || greet(address.url, redis));
   await system.untilStopped();
   say('stopped');
 }
 
 /**
- * The address of the API, and every mistake in the settings of any app before anything is started. What was given as flags is
- * in the environment then. undefined if they only asked for something to be said.
+ * Validates the settings of all apps before any process starts. Flags become environment variables.
+ * Returns the API's settings, or undefined if a flag only printed something.
  */
 async function readSettings(words) {
-  // Only now, because it has just been built.
-  const { answerFlags, ConfigError, appNames, loadConfig, passOn, readFlags } = await import('@darkroom/config');
+  // Import here: the package has just been built.
+  const { answerFlags, ConfigError, appNames, loadConfig, modelDirProblem, exportFlagsToEnvironment, readFlags } =
+    await import('@darkroom/config');
   const flags = readFlags(appNames, words);
   const problems = new Set();
   for (const app of appNames) {
@@ -72,11 +76,13 @@ async function readSettings(words) {
     process.stdout.write(answer);
     return undefined;
   }
-  passOn(flags);
+  exportFlagsToEnvironment(flags);
+  const problem = modelDirProblem(loadConfig('worker'));
+  if (problem !== undefined) throw new SetupError(problem);
   return loadConfig('api');
 }
 
-/** npm that is killed tells its script nothing; the script notices that its parent has changed. */
+/** Stops the system when npm is killed: npm sends no signal then, so watch for a change of the parent process. */
 function stopWithNpm(system) {
   if (process.env.npm_lifecycle_event !== 'start') return;
   const parent = process.ppid;
@@ -88,12 +94,15 @@ function stopWithNpm(system) {
   watch.unref();
 }
 
-function greet(url) {
+function greet(url, redis) {
   const line = `curl -s ${url}/v1/predict -H 'content-type: application/json'`;
   say(`running at ${url} (open it in a browser; API reference: ${url}/docs; Ctrl-C stops). Try:`);
   console.log(`\n  ${line} -d '{"prompt":"a red apple on a white background"}'`);
-  // With a model of the user's own there is no writer.
-  if (hasOwnModel(process.env)) return console.log();
-  const messages = '[{"role":"user","content":"something sweet for a birthday party"}]';
-  console.log(`  ${line} -H 'prefer: wait=20' -d '{"model":"emoji-writer","messages":${messages}}'\n`);
+  // A custom model has no bundled text model beside it.
+  if (!hasCustomModel(process.env)) {
+    const messages = '[{"role":"user","content":"something sweet for a birthday party"}]';
+    console.log(`  ${line} -H 'prefer: wait=20' -d '{"model":"emoji-writer","messages":${messages}}'`);
+  }
+  say('another worker, from another terminal in this directory:');
+  console.log(`\n  ${secondWorker(redis, process.env)}\n`);
 }

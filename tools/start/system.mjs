@@ -1,23 +1,23 @@
 import { say } from './say.mjs';
 
 /**
- * Runs parts until the process is asked to stop, then stops them in the order given and resolves. A second request
- * kills them all. However this process ends, it takes its parts with it.
+ * Runs parts until the process is told to stop, then stops them in the given order. A second signal kills them all.
+ * However this process ends, its parts end with it.
  */
 export class System {
   #parts;
   #sameRequestMs;
   #stopRequestedAtMs;
-  #isToStop;
+  #stopRequested;
   #requestStop;
 
   /**
-   * @param sameRequestMs signals this close together are one: a Ctrl-C reaches us from the terminal and again from npm
+   * @param sameRequestMs signals this close together count as one: Ctrl-C arrives from the terminal and again from npm
    */
   constructor(parts, { sameRequestMs = 500 } = {}) {
     this.#parts = parts;
     this.#sameRequestMs = sameRequestMs;
-    this.#isToStop = new Promise((resolve) => {
+    this.#stopRequested = new Promise((resolve) => {
       this.#requestStop = resolve;
     });
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => this.requestStop());
@@ -32,22 +32,22 @@ export class System {
     const nowMs = performance.now();
     if (this.#stopRequestedAtMs === undefined) {
       this.#stopRequestedAtMs = nowMs;
-      say('stopping; once more to stop at once');
+      say('stopping; another signal kills all processes');
       this.#requestStop();
     } else if (nowMs - this.#stopRequestedAtMs > this.#sameRequestMs) {
-      say('stopped at once');
+      say('killed all processes');
       process.exit(130);
     }
   }
 
-  /** Starts a part and resolves when it is ready, or when the system is to stop. */
+  /** Starts a part. Resolves when it is ready or when the system stops. */
   async startAndWait(part) {
     part.start();
-    await Promise.race([part.ready, this.#isToStop]);
+    await Promise.race([part.ready, this.#stopRequested]);
   }
 
   async untilStopped() {
-    await this.#isToStop;
+    await this.#stopRequested;
     for (const part of this.#parts) await part.stop();
   }
 

@@ -1,4 +1,4 @@
-// A container of the image that ours are built from, with copies of this checkout in it.
+// Runs commands in a container of our images' base image, with copies of this checkout in it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -7,20 +7,20 @@ import { runAndRead } from './run-and-read.mjs';
 
 export const bareImage = 'node:24-trixie-slim';
 
-/** Fails unless a picture comes out of the system that runs there. */
-const askForPicture = `
+/** Fails unless the system that runs there returns an image. */
+const fetchImageScript = `
   const response = await fetch('http://127.0.0.1:8080/v1/predict', {
     method: 'POST',
     headers: { 'content-type': 'application/json', prefer: 'wait=60' },
     body: JSON.stringify({ prompt: 'a red apple on a white background' }),
   });
   const { status, request_id } = await response.json();
-  const picture = await fetch('http://127.0.0.1:8080/v1/predict/' + request_id + '/images/0');
-  const bytes = new Uint8Array(await picture.arrayBuffer());
+  const image = await fetch('http://127.0.0.1:8080/v1/predict/' + request_id + '/images/0');
+  const bytes = new Uint8Array(await image.arrayBuffer());
   if (status !== 'succeeded' || bytes[1] !== 0x50) throw new Error(status + ', ' + bytes.length + ' bytes');`;
 
 export class BareContainer {
-  /** Debian packages that the commands have installed so far, as they said. */
+  /** Debian packages that the commands have installed so far, by their output. */
   installed = [];
   #id;
   #root;
@@ -36,7 +36,7 @@ export class BareContainer {
     return new BareContainer(output.trim().split('\n').at(-1), root);
   }
 
-  /** What git would give somebody who clones this, changes included, in the home of a user. */
+  /** Copies the files that git would clone, with uncommitted changes, to a user's home. */
   async checkout(user) {
     const directory = user === 'root' ? '/root/darkroom' : `/home/${user}/darkroom`;
     const unpack = ['bash', '-c', `mkdir ${directory} && tar -x --no-same-owner -C ${directory}`];
@@ -64,15 +64,15 @@ class BareCheckout {
     this.#exec = ['exec', '--user', user, '--workdir', directory, '--env', 'CI=true', id];
   }
 
-  /** Runs a command to its end, its output shown. */
+  /** Runs a command to its end and shows its output. */
   async run(command) {
     const result = await runAndRead('docker', [...this.#exec, ...command], { isShown: true });
     this.#note(result.output);
     return result;
   }
 
-  /** `npm start`, one picture, Ctrl-C. */
-  async startToPicture() {
+  /** Runs `npm start`, requests one image and sends SIGINT. */
+  async startToImage() {
     const child = spawn('docker', [...this.#exec, 'npm', 'start'], { stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
     const ended = once(child, 'exit');
@@ -90,22 +90,22 @@ class BareCheckout {
         'node',
         '--input-type=module',
         '--eval',
-        askForPicture,
+        fetchImageScript,
       ]);
-      if (code !== 0) throw new Error(`no picture: ${problem}`);
+      if (code !== 0) throw new Error(`no image: ${problem}`);
     } finally {
       this.#note(output);
-      // The launcher's own process: a signal to `docker exec` does not reach into the container.
+      // Signal the launcher's own process: a signal to `docker exec` does not reach into the container.
       const interrupt = `for (const pid of require('fs').readdirSync('/proc')) try {
         if (/tools.start.mjs/.test(require('fs').readFileSync('/proc/' + pid + '/cmdline'))) process.kill(pid, 'SIGINT');
       } catch {}`;
       await runAndRead('docker', [...this.#exec, 'node', '--eval', interrupt]);
       await ended;
     }
-    if (!output.includes('darkroom: stopped')) throw new Error('npm start did not stop in order');
+    if (!output.includes('darkroom: stopped')) throw new Error('npm start did not stop cleanly');
   }
 
-  /** `npm test` with arguments for vitest; what it counts. */
+  /** Runs `npm test` with arguments for vitest. Returns its exit code and counts. */
   async test(args) {
     const { code, output } = await this.run(['npm', 'test', '--', ...args]);
     return { code, ...lastCount(output) };

@@ -1,8 +1,8 @@
-// How many tests passed and failed: every test command says so in its last line, which CI reads.
+// Counts of passed and failed tests. Every test command prints them in its last line, which CI reads.
 import { SetupError } from '../start/say.mjs';
 import { runAndRead } from './run-and-read.mjs';
 
-/** What a run of tests counts; one that could not begin is one failure. */
+/** Runs tests and returns their counts. A run that throws counts as one failure. */
 export async function countOf(run) {
   try {
     return await run();
@@ -12,20 +12,20 @@ export async function countOf(run) {
   }
 }
 
-/** What a test command counts, and what it wrote. One that fails without a failure of its own, or does not say, is one more failure. */
+/** Runs a test command. Returns its counts and output. Counts one failure if it fails without reporting one. */
 export async function countOfCommand(file, args, options) {
   const { code, output } = await runAndRead(file, args, options);
   const { passed, failed } = lastCount(output) ?? { passed: 0, failed: 0 };
   return { passed, failed: code !== 0 && failed === 0 ? 1 : failed, output };
 }
 
-/** What the last line of a test command's output says; undefined when there is none. */
+/** Parses the last line of counts in the output; undefined if there is none. */
 export function lastCount(output) {
   const counts = [...output.matchAll(/^(?<passed>\d+) passed, (?<failed>\d+) failed$/gm)].at(-1)?.groups;
   return counts && { passed: Number(counts.passed), failed: Number(counts.failed) };
 }
 
-/** Prints the last line and sets the exit status. No test at all is a failure. */
+/** Prints the counts as the last line and sets the exit status. No tests at all is a failure. */
 export function announce({ passed, failed }) {
   console.log(`${passed} passed, ${failed} failed`);
   process.exitCode = failed > 0 || passed === 0 ? 1 : 0;

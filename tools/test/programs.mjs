@@ -1,5 +1,5 @@
-// What the tests need that npm does not bring. What is missing is installed, all at once, where that may be done without
-// asking; elsewhere whoever runs the tests is told how.
+// Programs that the tests need and npm does not install. Missing ones are installed in one go if that needs no
+// password; otherwise an error names them.
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { installWithApt } from '../start/install-package.mjs';
@@ -13,26 +13,27 @@ const needs = [
   { name: 'Chromium', package: 'chromium', find: findChromium },
   program('curl'),
 ];
-/** What `npm run test:all` needs beside them. */
+/** Programs that `npm run test:all` needs in addition. */
 const needsOfAll = [
   program('openssl'),
+  program('nginx'),
   { ...program('pgrep'), package: 'procps' },
   { ...program('redis-cli'), package: 'redis-tools' },
   { ...program('pip3'), package: 'python3-pip' },
 ];
 
 /**
- * The environment of the tests: on its PATH a `redis-server`, whatever it is called on this machine, and in `CHROMIUM` a
- * browser.
+ * Returns the environment of the tests: `redis-server` on PATH, whatever the program's name is here, and the browser in
+ * `CHROMIUM`.
  *
- * @param scratch a directory of the run
- * @throws SetupError that names what is missing and says how to install it
+ * @param scratch a temporary directory of the run
+ * @throws SetupError that names the missing programs and how to install them
  */
 export async function provideTestPrograms({ scratch, isForAll = false, env = process.env }) {
   const wanted = isForAll ? [...needs, ...needsOfAll] : needs;
   const missing = () => wanted.filter(({ find }) => find(env) === undefined);
   if (missing().length > 0) {
-    const why = `The tests need what is not here: ${missing()
+    const why = `The tests need programs that were not found: ${missing()
       .map(({ name }) => name)
       .join(', ')}.`;
     await installWithApt(
@@ -48,9 +49,9 @@ export async function provideTestPrograms({ scratch, isForAll = false, env = pro
 function advice(missing) {
   const [names, packages] = [missing.map(({ name }) => name), missing.map((need) => need.package)];
   return [
-    `The tests need what is not here, and what cannot be installed without asking you: ${names.join(', ')}.`,
+    `The tests need programs that were not found and could not be installed automatically: ${names.join(', ')}.`,
     `  Debian, Ubuntu   sudo apt-get install --no-install-recommends ${packages.join(' ')}`,
-    '  elsewhere        install them, and have them on PATH; CHROMIUM=<file> says where a browser is',
+    '  elsewhere        install them on PATH; CHROMIUM=<file> names the browser',
   ].join('\n');
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Runs a program to its end: its exit code, and what it wrote, which is shown as well where that is wanted. */
+/** Runs a program to its end. Returns its exit code and output; `isShown` also prints the output. */
 export async function runAndRead(file, args, { cwd, env, isShown = false } = {}) {
   const child = spawn(file, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

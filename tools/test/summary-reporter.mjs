@@ -1,4 +1,4 @@
-// What tools/test.mjs is told of a run: how many passed and failed, and what was skipped with which reason.
+// Reports the counts of a run to tools/test/vitest.mjs: passed, failed, and skipped tests with a reason.
 import { writeFileSync } from 'node:fs';
 
 export default class SummaryReporter {
@@ -12,7 +12,7 @@ export default class SummaryReporter {
         else if (state === 'failed') failedHere++;
         else if (note !== undefined) summary.skipped.push(`${test.fullName}: ${note}`);
       }
-      // A file that could not even be loaded, or whose preparations failed, is one failed test.
+      // A file that fails to load, or whose setup fails, counts as one failed test.
       summary.failed += failedHere === 0 && module.state() === 'failed' ? 1 : failedHere;
     }
     writeFileSync(process.env.DARKROOM_TEST_SUMMARY, JSON.stringify(summary));

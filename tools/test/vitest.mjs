@@ -1,4 +1,4 @@
-// Runs vitest and counts what it ran.
+// Runs vitest and returns its counts.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 const reporter = join(import.meta.dirname, 'summary-reporter.mjs');
 
-/** Runs the projects of these names; resolves to how many tests passed and failed. Tests skipped with a reason are named. */
+/** Runs the named projects. Returns the counts and prints the tests that were skipped with a reason. */
 export async function runVitest({ root, projects, extraArguments = [], env = process.env }) {
   const scratch = mkdtempSync(join(tmpdir(), 'darkroom-test-'));
   const summaryFile = join(scratch, 'summary.json');
@@ -28,7 +28,7 @@ function run(root, args, env) {
     env,
     stdio: 'inherit',
   });
-  // Vitest gets the Ctrl-C as well and ends by itself; we wait to clean up after it.
+  // Vitest gets the Ctrl-C too and ends by itself; wait for it before the cleanup.
   const pass = () => child.kill('SIGTERM');
   process.on('SIGINT', stay).on('SIGTERM', pass);
   return new Promise((resolve) => {

@@ -7,7 +7,7 @@ import { createTestApi, openTestApi } from './testing/test-api.ts';
 
 const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
-it('yields a valid OpenAPI document that has every route, and examples that pass', async () => {
+it('generates a valid OpenAPI document with every route and valid examples', async () => {
   const test = await openTestApi();
   const document = (await (await test.api.request('/openapi.json')).json()) as {
     paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
@@ -27,24 +27,25 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
     .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`);
   expect(documented.toSorted()).toEqual(served.toSorted());
   expect(documented.length).toBeGreaterThan(8);
-  expect(document.components.schemas['PictureRequest']).toMatchObject({
+  expect(document.components.schemas['ImageRequest']).toMatchObject({
     required: ['prompt'],
     additionalProperties: false,
-    properties: { num_inference_steps: { type: 'integer', minimum: 1 }, prompt: { maxLength: 4000 } },
+    properties: { num_inference_steps: { type: ['integer', 'null'], minimum: 1 }, prompt: { maxLength: 4000 } },
   });
-  // What it takes and says is of one kind or the other.
+  // Bodies and answers are of one kind or the other.
   const { schemas } = document.components;
-  expect(schemas['Request']!.oneOf).toEqual([refTo('PictureStatus'), refTo('TextStatus')]);
-  expect(schemas['Model']!.oneOf).toEqual([refTo('PictureModel'), refTo('TextModel')]);
+  expect(schemas['Request']!.oneOf).toEqual([refTo('ImageStatus'), refTo('TextStatus')]);
+  expect(schemas['Model']!.oneOf).toEqual([refTo('ImageModel'), refTo('TextModel')]);
   expect(schemas['TextRequest']).toMatchObject({
     additionalProperties: false,
-    properties: { max_tokens: { type: 'integer', minimum: 1 }, temperature: { maximum: 2 } },
+    properties: { max_tokens: { type: ['integer', 'null'], minimum: 1 }, temperature: { maximum: 2 } },
   });
   expect(Object.keys(document.paths['/v1/predict']!['post']!.responses)).toEqual([
     '200',
     '202',
     '400',
     '401',
+    '403',
     '404',
     '408',
     '409',
@@ -58,7 +59,7 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
   ]);
 });
 
-it('documents what positions in a stream look like, and no shape for its frames', async () => {
+it('documents the format of stream positions, and no schema for frames', async () => {
   const test = await openTestApi();
   const { paths } = (await (await test.api.request('/openapi.json')).json()) as {
     paths: Record<string, { get: Operation }>;
@@ -69,7 +70,7 @@ it('documents what positions in a stream look like, and no shape for its frames'
     ['after', String.raw`^(?:\d{1,13}(?:-0)?)?$`],
     ['last-event-id', String.raw`^(?:\d{1,13}(?:-0)?)?$`],
   ]);
-  // OpenAPI 3.1 has no word for a stream's items: tools hold each against the schema of the whole.
+  // OpenAPI 3.1 has no schema for the items of a stream: tools would validate the whole stream against it.
   expect(responses['200']!.content['text/event-stream']!.schema).toBeUndefined();
 });
 
@@ -78,7 +79,7 @@ interface Operation {
   responses: Record<string, { content: Record<string, { schema?: unknown }> }>;
 }
 
-it('builds the document once, and names no place for the server but where the document is', async () => {
+it('builds the document once, with a server URL relative to it', async () => {
   const test = await openTestApi();
   const build = vi.spyOn(test.api, 'getOpenAPI31Document');
   const texts = await Promise.all([1, 2, 3].map(async () => (await test.api.request('/openapi.json')).text()));
@@ -87,7 +88,7 @@ it('builds the document once, and names no place for the server but where the do
   expect(JSON.parse(texts[0]!)).toMatchObject({ servers: [{ url: './' }] });
 });
 
-it('shows the document on a page that loads nothing from elsewhere', async () => {
+it('shows the document on a page that loads nothing from other servers', async () => {
   const test = await openTestApi();
   const page = await (await test.api.request('/docs')).text();
   expect(page).not.toMatch(/https?:/);
@@ -100,22 +101,25 @@ it('shows the document on a page that loads nothing from elsewhere', async () =>
   }
 });
 
-it('answers what it does not have in the shape of all errors', async () => {
+it('answers unknown routes and methods in the standard error format', async () => {
   const test = await openTestApi();
   const missing = await test.api.request('/v2/predict');
   expect([missing.status, errorSchema.parse(await missing.json()).error.code]).toEqual([404, 'route_not_found']);
   for (const [path, method, allow] of [
     ['/v1/predict', 'GET', 'POST'],
     ['/v1/models', 'POST', 'GET, HEAD'],
+    ['/v1/responses/input_tokens', 'PUT', 'POST'],
     ['/v1/predict/tiny-00000000000000000000000000', 'PUT', 'GET, HEAD, DELETE'],
   ] as const) {
     const wrong = await test.api.request(path, { method });
     expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, allow]);
-    expect(errorSchema.parse(await wrong.json()).message).toBe(`This path takes ${allow}.`);
+    expect(errorSchema.parse(await wrong.json()).message).toBe(
+      `The method is not allowed on this path, expected ${allow}.`,
+    );
   }
 });
 
-it('shows an id for a fault of its own, and keeps what the log must not have out of both', async () => {
+it('shows an error id for internal errors, without prompts in answer or log', async () => {
   const cause = Object.assign(new Error('ERR user_script:1: boom'), { command: { args: ['a secret prompt'] } });
   const failing = (): never => {
     throw new DarkroomError('internal', 'test.seed', 'secret of the house', cause);
@@ -126,7 +130,7 @@ it('shows an id for a fault of its own, and keeps what the log must not have out
   const { message, error } = errorSchema.parse(await response.json());
   expect(error).toMatchObject({ type: 'server_error', code: 'internal' });
   const [id] = /[\da-f-]{36}/.exec(message)!;
-  expect(message).toBe(`Something went wrong on our side. The log has it as ${id}.`);
+  expect(message).toBe(`Internal server error. The server's log has the details under ${id}.`);
   const [fault, line] = test.lines.map((text) => JSON.parse(text) as Record<string, unknown>);
   expect(fault).toMatchObject({
     error_id: id,
@@ -136,7 +140,7 @@ it('shows an id for a fault of its own, and keeps what the log must not have out
   expect(test.lines.join()).not.toContain('a secret prompt');
 });
 
-it('turns a Redis that is full into a 503', async () => {
+it('answers 503 if Redis is out of memory', async () => {
   const store = openTestStore();
   const full = new Proxy(store, {
     get(target, name, receiver) {

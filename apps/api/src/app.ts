@@ -5,18 +5,21 @@ import { adminModelRoutes } from './admin/admin-models.ts';
 import { adminRequestRoutes } from './admin/admin-requests.ts';
 import { adminWorkerRoutes } from './admin/admin-workers.ts';
 import { authenticate } from './auth/authenticate.ts';
+import { rejectCrossSite } from './auth/cross-site.ts';
 import { checkHost } from './auth/host-check.ts';
-import { type ApiContext, type ApiDeps, createContext } from './context.ts';
+import { type ApiContext, type ApiDeps, createContext } from './context/context.ts';
 import { falRoutes } from './fal/fal.ts';
 import { addFalProxyRoute, falPath } from './fal/fal-proxy.ts';
 import { falError } from './fal/fal-schema.ts';
 import { generateRoute } from './generate/generate.ts';
-import type { ApiEnv } from './http/api-env.ts';
+import type { ApiEnv, Api } from './http/api-env.ts';
 import { ApiError } from './http/api-error.ts';
-import { addRoute, type Api, type Route } from './http/api-route.ts';
+import { addRoute, type Route } from './openapi/api-route.ts';
+import { closestRoute } from './http/closest-route.ts';
 import { cors } from './http/cors.ts';
 import { errorResponse, handleError, showErrorsAs } from './http/error-response.ts';
-import { measureRequests, requestLog, traceRequests } from './http/observe-requests.ts';
+import { findPublicUrl } from './http/public-url.ts';
+import { observeRequests } from './http/observe-requests.ts';
 import { chatCompletionsRoute } from './openai/text/chat-completions.ts';
 import { completionsRoute } from './openai/text/completions.ts';
 import { imagesGenerationsRoute } from './openai/images/images-generations.ts';
@@ -24,6 +27,7 @@ import { imagesEditsRoute, imagesVariationsRoute } from './openai/images/images-
 import { addDocsRoutes } from './pages/docs.ts';
 import { addAdminPage, addPageRoutes } from './pages/page.ts';
 import { replicateRoutes } from './replicate/replicate.ts';
+import { replicateFileRoutes } from './replicate/replicate-files.ts';
 import { replicateError } from './replicate/replicate-schema.ts';
 import { responsesRoutes } from './responses/responses.ts';
 import { eventsRoute } from './v1/events.ts';
@@ -36,26 +40,34 @@ import { cancelRoute, requestRoute } from './v1/request.ts';
 import { statusRoute } from './v1/status.ts';
 import { deliveriesRoute, resendRoute, webhookSecretRoute } from './v1/webhook-deliveries.ts';
 
-/** The whole API over one store: stateless, so any number of them can run side by side. */
+/** Creates the API over one store. Stateless: any number of replicas can run side by side. */
 export function createApp(deps: ApiDeps): Api {
   const context = createContext(deps);
   const api: Api = new OpenAPIHono<ApiEnv>({ getPath: falPath });
-  api.use(traceRequests());
-  api.use(measureRequests(context.metrics));
-  api.use(requestLog(context.log));
-  api.use(cors(context.config.corsOrigins));
+  api.use(findPublicUrl(context.config));
+  api.use(observeRequests(context));
+  const { corsOrigins } = context.config;
+  if (corsOrigins !== undefined) api.use(cors(corsOrigins));
   api.use('/fal/*', showErrorsAs(falError));
   api.use('/replicate/*', showErrorsAs(replicateError));
   api.use(checkHost(context.apiKeys, context.config));
+  api.use(rejectCrossSite(context.apiKeys, context.config));
   api.use(authenticate(context));
-  api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
+  const routes = routesOf(context);
+  api.use(
+    methodNotAllowed({
+      app: api,
+      onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methodsOf(routes, c.req.path) ?? methods)),
+    }),
+  );
   api.onError(handleError(context.log));
-  api.notFound((c) => errorResponse(c, noSuchRoute()));
-  for (const route of routesOf(context)) addRoute(api, context, route);
+  const paths = routes.map(({ path }) => path);
+  api.notFound((c) => errorResponse(c, noSuchRoute(closestRoute(c.req.path, paths))));
+  for (const route of routes) addRoute(api, context, route);
   addFalProxyRoute(api);
   addDocsRoutes(api);
   addPageRoutes(api);
-  // `authenticate` lets nobody else come here.
+  // `authenticate` restricts these paths to admins.
   if (context.adminAccess !== 'none') {
     addAdminPage(api);
     addAdminBoard(api, context);
@@ -87,15 +99,27 @@ function routesOf(context: ApiContext): readonly Route[] {
     statusRoute(context),
     ...falRoutes,
     ...replicateRoutes,
+    ...replicateFileRoutes,
     ...(context.adminAccess === 'none' ? [] : [...adminModelRoutes, ...adminWorkerRoutes, ...adminRequestRoutes]),
   ];
 }
 
-function wrongMethod(methods: readonly string[]): ApiError {
-  const allowed = methods.join(', ');
-  return new ApiError(405, 'method_not_allowed', `This path takes ${allowed}.`, { headers: { Allow: allowed } });
+/** Returns the methods of a path that is a route itself, although it also matches one with a parameter. */
+function methodsOf(routes: readonly Route[], path: string): string[] | undefined {
+  const found = routes.filter((route) => route.path === path);
+  return found.length === 0
+    ? undefined
+    : found.flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
 }
 
-function noSuchRoute(): ApiError {
-  return new ApiError(404, 'route_not_found', 'There is nothing here; /docs says what is.');
+function wrongMethod(methods: readonly string[]): ApiError {
+  const allowed = methods.join(', ');
+  return new ApiError(405, 'method_not_allowed', `The method is not allowed on this path, expected ${allowed}.`, {
+    headers: { Allow: allowed },
+  });
+}
+
+function noSuchRoute(closest: string | undefined): ApiError {
+  const hint = closest === undefined ? '/docs lists all paths.' : `did you mean ${closest}?`;
+  return new ApiError(404, 'route_not_found', `There is no route at this path; ${hint}`);
 }

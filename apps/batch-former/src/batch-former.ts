@@ -1,6 +1,7 @@
 /**
- * Brings the waiting requests of each shard of a model to its workers: looks, decides (libs/batching), and commits by one script that
- * checks what was assumed. It holds nothing, so any number of formers may do so at once and one that dies loses nothing.
+ * Leases queued requests to the workers of each shard: reads a snapshot, plans (libs/batching), and commits by one
+ * script that checks the plan's preconditions. It is stateless: any number of formers may run at once, and one that
+ * dies loses nothing.
  */
 import { type BatchPolicy, type Plan, planLeases } from '@darkroom/batching';
 import { type Dispatchable, modelOfShard } from '@darkroom/core';
@@ -20,19 +21,19 @@ export interface BatchFormerOptions {
   policy: BatchPolicy;
   log: Logger;
   metrics?: ReturnType<typeof createFormerMetrics>;
-  /** How long a lost wake-up can hold things up. */
+  /** Polling interval, which bounds the delay after a lost wake-up, ms. */
   slowTickMs?: number;
 }
 
-/** How soon a model that is new to the system is served. */
+/** Interval at which new shards are discovered, ms. */
 const discoverEveryMs = 500;
 
-/** What one look brings at most, so that a turn is short however many there are; more takes more turns. */
-const view = { maxWorkers: 32, maxRequests: 256 };
+/** Max. snapshot of one tick, which keeps ticks short; the rest takes more ticks. */
+const snapshotLimits = { maxWorkers: 32, maxRequests: 256 };
 
 export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, 'slowTickMs' | 'wakeups'>>> {
   readonly #dispatching: LoopsByName;
-  readonly #companyTimers = new Map<string, NodeJS.Timeout>();
+  readonly #batchTimers = new Map<string, NodeJS.Timeout>();
 
   constructor({ slowTickMs: intervalMs = 1000, wakeups, ...options }: BatchFormerOptions) {
     const { store, log, metrics = createFormerMetrics(new Metrics({ app: 'batch-former', log })) } = options;
@@ -44,45 +45,54 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
       intervalMs,
       runOnce: (shard) => this.runOnce(shard),
       listen: (shard, wake) =>
-        wakeups.listen(shard, (seen) => (seen === undefined ? wake() : void this.#leaseFirst(shard, seen, wake))),
+        wakeups.listen(shard, (snapshot) =>
+          snapshot === undefined ? wake() : void this.#leaseFirst(shard, snapshot, wake),
+        ),
       log,
     });
   }
 
-  /** Leases all of a shard of a model that can go. Two round trips, whatever the number of leases; one when there is nothing to do. */
+  /**
+   * Leases all requests of a shard that can run. Two round trips, regardless of the number of leases; one if there is
+   * nothing to do.
+   */
   async runOnce(shard: string): Promise<void> {
-    const { store, policy } = this.options;
+    const { store } = this.options;
     for (;;) {
-      const seen = await readDispatchable(store, shard, { ...view, beyondRoom: policy.lookahead });
-      const outcomes = await this.#lease(shard, seen);
-      // What turned out to be gone has left its place to others, and more may wait than was seen; their wake-up may be long past.
-      const isCut = seen.requests.length === view.maxRequests || seen.workers.length >= view.maxWorkers;
-      const news = new Set<DispatchOutcome['status']>(isCut ? ['moved', 'expired', 'leased'] : ['moved', 'expired']);
-      if (!outcomes.some(({ status }) => news.has(status))) return;
+      const snapshot = await readDispatchable(store, shard, snapshotLimits);
+      const outcomes = await this.#lease(shard, snapshot);
+      // Requests that left the queue otherwise have left their slots free, and more may wait than the snapshot held;
+      // their wake-up may be long past.
+      const isCut =
+        snapshot.requests.length === snapshotLimits.maxRequests || snapshot.workers.length >= snapshotLimits.maxWorkers;
+      const retryStatuses = new Set<DispatchOutcome['status']>(
+        isCut ? ['moved', 'expired', 'failed', 'leased'] : ['moved', 'expired', 'failed'],
+      );
+      if (!outcomes.some(({ status }) => retryStatuses.has(status))) return;
     }
   }
 
-  /** One round trip for a request that came to an idle worker. A turn of the loop, if somebody was faster. */
-  async #leaseFirst(shard: string, seen: Dispatchable, wake: () => void): Promise<void> {
-    const outcomes = await this.#lease(shard, seen).catch(() => []);
+  /** Leases a request to an idle worker in one round trip. Triggers a tick if another former was faster. */
+  async #leaseFirst(shard: string, snapshot: Dispatchable, wake: () => void): Promise<void> {
+    const outcomes = await this.#lease(shard, snapshot).catch(() => []);
     if (outcomes.length === 0 || outcomes.some(({ status }) => status !== 'leased')) wake();
   }
 
-  /** What came of the plan for what was seen, none if there was nothing to do. */
-  async #lease(shard: string, seen: Dispatchable): Promise<DispatchOutcome[]> {
+  /** Plans and commits leases for a snapshot. @returns the outcomes; none if there was nothing to do. */
+  async #lease(shard: string, snapshot: Dispatchable): Promise<DispatchOutcome[]> {
     const { store, policy } = this.options;
-    const plan = planLeases(seen, policy);
-    const { leases, reserveWorkerId, againInMs } = plan;
-    if (againInMs !== undefined) {
-      clearTimeout(this.#companyTimers.get(shard));
-      this.#companyTimers.set(
+    const plan = planLeases(snapshot, policy);
+    const { leases, reserveWorkerId, retryInMs } = plan;
+    if (retryInMs !== undefined) {
+      clearTimeout(this.#batchTimers.get(shard));
+      this.#batchTimers.set(
         shard,
-        setTimeout(() => void this.#dispatching.trigger(shard), againInMs),
+        setTimeout(() => void this.#dispatching.trigger(shard), retryInMs),
       );
     }
     if (leases.length === 0 && reserveWorkerId === undefined) return [];
     const outcomes = await dispatchRequests(store, shard, leases, { reserveWorkerId });
-    this.#report(shard, plan, outcomes, seen);
+    this.#report(shard, plan, outcomes, snapshot);
     return outcomes;
   }
 
@@ -92,13 +102,13 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
 
   protected override async onStop(): Promise<void> {
     await this.#dispatching.stop();
-    for (const timer of this.#companyTimers.values()) clearTimeout(timer);
+    for (const timer of this.#batchTimers.values()) clearTimeout(timer);
   }
 
-  #report(shard: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], seen: Dispatchable): void {
+  #report(shard: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], snapshot: Dispatchable): void {
     const { log, metrics } = this.options;
     const model = modelOfShard(shard);
-    const waitedMs = new Map(seen.requests.map(({ id, waitingSinceMs }) => [id, seen.nowMs - waitingSinceMs]));
+    const waitedMs = new Map(snapshot.requests.map(({ id, waitingSinceMs }) => [id, snapshot.nowMs - waitingSinceMs]));
     let position = 0;
     for (const { workerId, requestIds } of leases) {
       const own = outcomes.slice(position, (position += requestIds.length));
@@ -115,17 +125,17 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
   }
 }
 
-/** What formers count, over all models. */
+/** Metrics of the batch-former, over all models. */
 export function createFormerMetrics(metrics: Metrics) {
   return {
     leases: metrics.counter({
       name: 'darkroom_leases_total',
-      help: 'What became of requests that were to go to a worker: leased, waiting (no room by then), moved (another former was faster), expired.',
+      help: 'Outcomes of planned leases: leased, waiting (no free slots left), moved (another former was faster), expired, failed (its owner stores too many bytes).',
       labels: ['model', 'outcome'],
     }),
     together: metrics.histogram({
       name: 'darkroom_lease_requests',
-      help: 'Requests that were leased to a worker together.',
+      help: 'Requests per batch of leases to one worker.',
       labels: ['model'],
       buckets: [1, 2, 3, 4, 6, 8, 12, 16, 32],
     }),

@@ -10,13 +10,7 @@ await runMain('batch-former', (context: MainContext<'batch-former'>) => {
   const former = new BatchFormer({
     store,
     wakeups,
-    policy: {
-      maxSize: config.batchMaxSize,
-      timeoutMs: config.batchTimeoutMs,
-      isBatching: config.enablePromptBatching,
-      maxAttempts: config.maxAttempts,
-      lookahead: config.batchLookahead,
-    },
+    policy: { maxSize: config.batchMaxSize, timeoutMs: config.batchTimeoutMs },
     log,
     metrics: createFormerMetrics(metrics),
   });

@@ -1,20 +1,21 @@
 /**
- * Puts right what dying processes leave behind: workers without a heartbeat and what they had, requests past their
- * deadline, keys of what is no more. Every sweep is safe to run in any number of janitors at once.
+ * Cleans up after dying processes: reaps workers without a heartbeat and requeues their requests, expires requests past
+ * their deadline, deletes leaked keys. Every sweep is safe to run in any number of janitors at once.
  */
 import { planMoves } from '@darkroom/batching';
-import type { WorkerMove } from '@darkroom/core';
+import { modelOfShard, type WorkerMove } from '@darkroom/core';
 import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop, startSpan } from '@darkroom/service';
 import {
   BytesSweeper,
   expireRequests,
+  forgetModel,
   groupShards,
   LeakSweeper,
   listShards,
-  mayMoveBusy,
+  claimBusyMove,
   readShardLoads,
-  sendWorker,
-  spreadModel,
+  sendMove,
+  setShardCount,
   type StoreConnection,
   sweepWorkers,
 } from '@darkroom/store';
@@ -24,30 +25,40 @@ export interface JanitorOptions {
   store: StoreConnection;
   log: Logger;
   sweepIntervalMs: number;
-  /** In which all keys are looked at once and no more often; a store of more keys than `leakPages` pages takes longer. */
+  /**
+   * Min. time between two passes over all keys, ms; a pass takes longer if there are more keys than `leakPages` pages.
+   */
   leakSweepIntervalMs: number;
-  /** A worker that is silent for so long, while sweeps take place, is dead. */
+  /** A worker without a heartbeat for this long, counting only time with sweeps, is dead, ms. */
   workerTtlMs: number;
-  /** Shards that each model is spread over. */
+  /** Target number of shards per model. */
   modelShards?: number;
+  /** A model without workers (counting sweeps) for this long and without queued requests is deleted, ms. */
+  forgetAfterMs?: number;
   metrics?: Metrics;
 }
 
-/** Looks at the keys are spread over the interval, so that none takes long. */
+const defaultForgetAfterMs = 24 * 3_600_000;
+
+/** Pages per interval that a pass over all keys is spread over, so that no page takes long. */
 const leakPages = 60;
-/** A worker with work is sent to another shard once in so many sweeps at most: it ends what it has before, and takes nothing meanwhile. */
+/** Min. time between two pages, of keys and of the byte store, ms. */
+const minLeakPageMs = 1000;
+/**
+ * Min. number of sweeps between two moves of a busy worker, which takes no new work until it has ended its requests.
+ */
 const sweepsPerBusyMove = 10;
 
 export class Janitor extends BaseService<JanitorOptions> {
   readonly #sweeping: LoopsByName;
-  readonly #dealing: LoopsByName;
-  /** Of each model, as it was last seen. */
+  readonly #rebalancing: LoopsByName;
+  /** Last known shards of each model. */
   #shards: ReadonlyMap<string, readonly string[]> = new Map();
   readonly #leakSweeping: PeriodicLoop;
   readonly #leaks: LeakSweeper;
   readonly #bytes: BytesSweeper;
   readonly #reportKeySizes: ReturnType<typeof createKeySizeReport>;
-  /** When the last pass over all keys began, and whether it is over. */
+  /** Start of the last pass over all keys, and whether it is complete. */
   #pass = { beganAtMs: -Infinity, isOver: true };
 
   constructor(options: JanitorOptions) {
@@ -64,33 +75,34 @@ export class Janitor extends BaseService<JanitorOptions> {
       runOnce: (shard) => this.sweepOnce(shard),
       log,
     });
-    // Beside the sweeps: a shard whose server does not answer keeps no other one waiting.
-    this.#dealing = new LoopsByName({
-      name: 'deal',
+    // Separate loop: a shard whose server does not answer must not delay the others.
+    this.#rebalancing = new LoopsByName({
+      name: 'rebalance',
       discover: () => Promise.resolve(this.#spreadModels()),
       discoverEveryMs: sweepIntervalMs,
       intervalMs: sweepIntervalMs,
-      runOnce: (model) => this.dealOnce(model, this.#shards.get(model)),
+      runOnce: (model) => this.rebalanceOnce(model, this.#shards.get(model)),
       log,
     });
     this.#leakSweeping = new PeriodicLoop({
       name: 'sweep leaks',
-      intervalMs: Math.ceil(leakSweepIntervalMs / leakPages),
+      intervalMs: Math.max(minLeakPageMs, Math.ceil(leakSweepIntervalMs / leakPages)),
       runOnce: () => this.sweepLeaksIfDue(performance.now()),
       log,
     });
   }
 
-  /** Buries the dead workers of a shard of a model, requeues what they had, ends what is overdue. */
+  /** Reaps the dead workers of a shard, requeues their requests and expires overdue ones. */
   async sweepOnce(shard: string) {
     const { store, log, sweepIntervalMs, workerTtlMs } = this.options;
-    const result = { buried: [] as string[], requeued: [] as string[], expired: [] as string[] };
+    const result = { reaped: [] as string[], requeued: [] as string[], expired: [] as string[] };
     const missedSweeps = Math.max(1, Math.ceil(workerTtlMs / sweepIntervalMs));
-    // A little less than ours, so that each of our own counts.
+    // A little less than the interval, so that each of our own sweeps counts.
     const options = { intervalMs: 0.9 * sweepIntervalMs, missedSweeps };
-    for (const { workerId, requests } of await sweepWorkers(store, shard, options)) {
-      log.warn({ model: shard, worker: workerId, requests: requests.length }, 'buried a dead worker');
-      result.buried.push(workerId);
+    const { reaped, unservedMs } = await sweepWorkers(store, shard, options);
+    for (const { workerId, requests } of reaped) {
+      log.warn({ model: shard, worker: workerId, requests: requests.length }, 'reaped a dead worker');
+      result.reaped.push(workerId);
       for (const { id, outcome, trace } of requests) {
         log.warn({ request_id: id, outcome }, 'recovered a request of a dead worker');
         startSpan('recover', { parent: trace, attributes: { 'darkroom.outcome': outcome } }).end();
@@ -101,26 +113,42 @@ export class Janitor extends BaseService<JanitorOptions> {
       log.info({ request_id: id }, 'expired');
       result.expired.push(id);
     }
+    await this.#forgetUnserved(shard, unservedMs);
     return result;
   }
 
-  /** Has a model spread over as many shards as it should be, and its workers go where they are needed. The moves. Two round trips. */
-  async dealOnce(model: string, known: readonly string[] = [model]): Promise<WorkerMove[]> {
+  /** Deletes a model that is unserved in all its shards; runs with the first shard. */
+  async #forgetUnserved(shard: string, shardUnservedMs: number): Promise<void> {
+    const { store, log, forgetAfterMs: unservedMs = defaultForgetAfterMs } = this.options;
+    if (shardUnservedMs < unservedMs || shard !== modelOfShard(shard)) return;
+    const { status } = await forgetModel(store, shard, { unservedMs });
+    if (status === 'forgotten') log.info({ model: shard }, 'forgot a model that no worker has served for a day');
+  }
+
+  /**
+   * Spreads a model over its target number of shards and rebalances its workers. Two round trips.
+   *
+   * @returns the moves.
+   */
+  async rebalanceOnce(model: string, known: readonly string[] = [model]): Promise<WorkerMove[]> {
     const { store, log, modelShards: count = 1, sweepIntervalMs } = this.options;
-    await spreadModel(store, model, { count, known });
+    await setShardCount(store, model, { count, known });
     if (known.length === 1) return [];
     const loads = await readShardLoads(store, known);
     const moves: WorkerMove[] = [];
     for (const move of planMoves(loads, { heldUpMs: sweepIntervalMs })) {
-      if (move.isPatient && !(await mayMoveBusy(store, model, sweepsPerBusyMove * sweepIntervalMs))) continue;
-      await sendWorker(store, move);
-      log.info(move, 'sent a worker to another shard');
+      if (move.isPatient && !(await claimBusyMove(store, model, sweepsPerBusyMove * sweepIntervalMs))) continue;
+      await sendMove(store, move);
+      log.info(move, 'moved a worker to another shard');
       moves.push(move);
     }
     return moves;
   }
 
-  /** Goes on with a pass over all keys, or begins the next one. A small store takes one page, and is then left alone for the rest of the interval. */
+  /**
+   * Continues the pass over all keys, or starts the next one. A small store takes one page and is then idle until the
+   * interval has passed.
+   */
   async sweepLeaksIfDue(nowMs: number): Promise<'swept' | 'not due'> {
     const isDue = !this.#pass.isOver || nowMs >= this.#pass.beganAtMs + this.options.leakSweepIntervalMs;
     if (isDue && this.#pass.isOver) this.#pass.beganAtMs = nowMs;
@@ -129,22 +157,22 @@ export class Janitor extends BaseService<JanitorOptions> {
     return isDue ? 'swept' : 'not due';
   }
 
-  /** Looks at one page of the store's keys: gives keys their TTL back, and removes what is of no use any more. */
+  /** Sweeps one page of keys: restores missing TTLs and deletes leaked keys. */
   async sweepLeaksOnce(): Promise<void> {
     const { repaired, deleted, sizes } = await this.#leaks.sweepPage();
     this.#pass.isOver = sizes !== undefined;
     this.#reportKeySizes(sizes ?? []);
-    if (repaired.length + deleted.length > 0) this.options.log.warn({ repaired, deleted }, 'swept leaks');
+    if (repaired.length + deleted.length > 0) this.options.log.warn({ repaired, deleted }, 'repaired leaked keys');
   }
 
   protected override async onStart(): Promise<void> {
     await this.#sweeping.start();
-    await this.#dealing.start();
+    await this.#rebalancing.start();
     await this.#leakSweeping.start();
   }
 
   protected override async onStop(): Promise<void> {
-    await Promise.all([this.#sweeping, this.#dealing, this.#leakSweeping].map((loop) => loop.stop()));
+    await Promise.all([this.#sweeping, this.#rebalancing, this.#leakSweeping].map((loop) => loop.stop()));
   }
 
   async #discover(): Promise<string[]> {
@@ -153,7 +181,7 @@ export class Janitor extends BaseService<JanitorOptions> {
     return shards;
   }
 
-  /** Those that have, or should have, more than one shard. */
+  /** Returns the models that have or must have more than one shard. */
   #spreadModels(): string[] {
     const { modelShards = 1 } = this.options;
     return [...this.#shards].filter(([, shards]) => modelShards > 1 || shards.length > 1).map(([model]) => model);

@@ -3,6 +3,9 @@ import { checkServer, isStoreReachable, openStore } from '@darkroom/store';
 import { Janitor } from './janitor.ts';
 import { reportQueues } from './report-queues.ts';
 
+/** Interval of the sweeps for dead workers and expired deadlines, ms: several in each WORKER_TTL_MS. */
+const sweepIntervalMs = 500;
+
 await runMain('janitor', (context: MainContext<'janitor'>) => {
   const { config, log, metrics, readiness, stopSignal } = context;
   const store = openStore(context);
@@ -12,8 +15,8 @@ await runMain('janitor', (context: MainContext<'janitor'>) => {
     store,
     log,
     metrics,
-    sweepIntervalMs: config.sweepIntervalMs,
-    leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
+    sweepIntervalMs,
+    leakSweepIntervalMs: 1000 * Math.min(60, Math.max(1, config.resultTtlS / 60)),
     workerTtlMs: config.workerTtlMs,
     modelShards: config.modelShards,
   });

@@ -1,6 +1,6 @@
 /**
- * What the whole system looks like, for Prometheus: asked of Redis at every scrape, for all models at once. Every
- * janitor reports the same, so that one may be down: queries take `max`, never `sum`, over janitors.
+ * Reports the state of all models to Prometheus, read from Redis at every scrape. Every janitor reports the same, so
+ * that one may be down: queries take `max`, never `sum`, over janitors.
  */
 import type { HistogramSeries as Series, Metrics } from '@darkroom/service';
 import {
@@ -11,47 +11,47 @@ import {
   type ModelStats,
   readRedisMemory,
   readStats,
-  readTally,
+  readCounters,
   readTime,
   type StoreConnection,
   sumStats,
-  sumTallies,
-  type Tally,
+  sumCounters,
+  type QueueCounters,
 } from '@darkroom/store';
 
 export function reportQueues({ store, metrics }: { store: StoreConnection; metrics: Metrics }): void {
   const showGauges = createGauges(metrics);
-  let seen = nothing;
+  let seen = unknownState;
   showDurations(metrics, () => seen.models);
   const showCounters = createCounters(metrics);
   metrics.addText(() => seen.bullmq);
-  const show = (now: Seen): void => {
+  const show = (now: SystemState): void => {
     seen = now;
     showGauges(now);
     showCounters(now);
   };
   metrics.onScrape({
     async refresh() {
-      const now = await look(store);
+      const now = await readState(store);
       return () => show(now);
     },
-    clear: () => show(nothing),
+    clear: () => show(unknownState),
   });
 }
 
-interface Seen {
-  models: readonly { stats: ModelStats; tally: Tally }[];
+interface SystemState {
+  models: readonly { stats: ModelStats; counters: QueueCounters }[];
   memory: Readonly<Record<string, number>>;
-  /** When, by the clock of Redis. */
+  /** Redis time. */
   nowMs: number;
-  /** Series that BullMQ has made itself. */
+  /** Metrics exported by BullMQ. */
   bullmq: string;
 }
 
-/** Not known is not zero: shows nothing. */
-const nothing: Seen = { models: [], memory: {}, nowMs: 0, bullmq: '' };
+/** Shown when Redis does not answer: unknown is not zero, so no series at all. */
+const unknownState: SystemState = { models: [], memory: {}, nowMs: 0, bullmq: '' };
 
-async function look(store: StoreConnection): Promise<Seen> {
+async function readState(store: StoreConnection): Promise<SystemState> {
   if (!(await isStoreReachable(store))) throw new Error('Redis does not answer');
   const shards = [...(await listShardsByModel(store)).values()];
   const [models, memory, nowMs, bullmq] = await Promise.all([
@@ -63,23 +63,23 @@ async function look(store: StoreConnection): Promise<Seen> {
   return { models, memory, nowMs, bullmq };
 }
 
-async function readModel(store: StoreConnection, shards: readonly string[]): Promise<Seen['models'][number]> {
-  const [stats, tallies] = await Promise.all([
+async function readModel(store: StoreConnection, shards: readonly string[]): Promise<SystemState['models'][number]> {
+  const [stats, counterLists] = await Promise.all([
     Promise.all(shards.map((shard) => readStats(store, shard))),
-    Promise.all(shards.map((shard) => readTally(store, shard))),
+    Promise.all(shards.map((shard) => readCounters(store, shard))),
   ]);
-  return { stats: sumStats(stats), tally: sumTallies(tallies) };
+  return { stats: sumStats(stats), counters: sumCounters(counterLists) };
 }
 
-/** One value for each model. */
+/** Gauges with one value per model. */
 const plainGauges = [
-  ['darkroom_queue_requests', 'Requests that wait.', ({ queued }) => queued],
-  ['darkroom_queue_oldest_seconds', 'How long ago the oldest waiting request was admitted.', oldestAgeS],
-  ['darkroom_queue_owners', 'Owners (names of API keys) with waiting requests.', ({ waitingOwners }) => waitingOwners],
-  ['darkroom_running_requests', 'Requests that workers have.', ({ running }) => running],
-  ['darkroom_worker_rows', 'Rows that idle and busy workers can step at once.', ({ slots }) => slots],
-  ['darkroom_worker_free_rows', 'Those of them that nobody has taken.', ({ freeSlots }) => freeSlots],
-  ['darkroom_webhook_outbox_entries', 'Events that no webhook-sender has taken on.', ({ outbox }) => outbox],
+  ['darkroom_queue_requests', 'Queued requests.', ({ queued }) => queued],
+  ['darkroom_queue_oldest_seconds', 'Age of the oldest queued request since its admission.', oldestAgeS],
+  ['darkroom_queue_owners', 'Owners (names of API keys) with queued requests.', ({ waitingOwners }) => waitingOwners],
+  ['darkroom_running_requests', 'Requests leased to workers.', ({ running }) => running],
+  ['darkroom_worker_rows', 'Slots of idle and busy workers.', ({ slots }) => slots],
+  ['darkroom_worker_free_rows', 'Free slots of idle and busy workers.', ({ freeSlots }) => freeSlots],
+  ['darkroom_webhook_outbox_entries', 'Events in the webhook outbox.', ({ outbox }) => outbox],
   ['darkroom_model_paused', '1 when an operator has paused the model.', ({ isPaused }) => (isPaused ? 1 : 0)],
 ] satisfies [name: string, help: string, read: (stats: ModelStats, nowMs: number) => number][];
 
@@ -87,19 +87,19 @@ function oldestAgeS({ oldestQueuedAtMs }: ModelStats, nowMs: number): number {
   return oldestQueuedAtMs === undefined ? 0 : Math.max(0, nowMs - oldestQueuedAtMs) / 1000;
 }
 
-function createGauges(metrics: Metrics): (seen: Seen) => void {
+function createGauges(metrics: Metrics): (seen: SystemState) => void {
   const plain = plainGauges.map(([name, help, read]) => ({
     gauge: metrics.gauge({ name, help, labels: ['model'] }),
     read,
   }));
   const workers = metrics.gauge({
     name: 'darkroom_workers',
-    help: 'Workers by state: loading, idle, busy, asleep, draining (stopping), silent (no heartbeat, to be buried).',
+    help: 'Workers by state: loading, idle, busy, asleep, draining (stopping), silent (no heartbeat, about to be reaped).',
     labels: ['model', 'state'],
   });
   const redis = metrics.gauge({
     name: 'darkroom_redis_memory_bytes',
-    help: 'Memory of Redis by its own account: used, and max, the most it may use; 0 is no limit.',
+    help: 'Memory reported by Redis: used, and max (maxmemory; 0 means no limit).',
     labels: ['what'],
   });
   return ({ models, memory, nowMs }) => {
@@ -113,60 +113,65 @@ function createGauges(metrics: Metrics): (seen: Seen) => void {
   };
 }
 
-/** What became of requests: counted in Redis where it happens, shown here. */
-function showDurations(metrics: Metrics, read: () => Seen['models']): void {
-  const show = (name: string, help: string, labels: string[], seriesOf: (tally: Tally, model: string) => Series[]) =>
+/** Exports the durations that are counted in Redis when requests change state. */
+function showDurations(metrics: Metrics, read: () => SystemState['models']): void {
+  const show = (
+    name: string,
+    help: string,
+    labels: string[],
+    seriesOf: (counters: QueueCounters, model: string) => Series[],
+  ) =>
     metrics.storedHistogram({ name, help, labels: ['model', ...labels] }, () =>
-      read().flatMap(({ stats, tally }) => seriesOf(tally, stats.model)),
+      read().flatMap(({ stats, counters }) => seriesOf(counters, stats.model)),
     );
   show(
     'darkroom_state_seconds',
-    'How long requests were in a state before they went on to the next; its count is that of the transitions.',
+    'Time that requests spent in a state before the next one; the count is the number of transitions.',
     ['state', 'next'],
     ({ states }, model) =>
       states.map(({ state, next, ...durations }) => ({ labels: { model, state, next }, ...durations })),
   );
   show(
     'darkroom_request_seconds',
-    'From the admission of a request to its end; its count is that of the requests that ended so.',
+    'Time from the admission of a request to its end; the count is the number of ended requests.',
     ['outcome'],
     ({ ends }, model) => ends.map(({ state, ...durations }) => ({ labels: { model, outcome: state }, ...durations })),
   );
 }
 
-function createCounters(metrics: Metrics): (seen: Seen) => void {
+function createCounters(metrics: Metrics): (seen: SystemState) => void {
   const requeues = metrics.counter({
     name: 'darkroom_requeues_total',
-    help: 'Running requests that went back to the queue: worker_lost, engine_failed (both count as attempts, unless it got further than ever), worker_stopped.',
+    help: 'Requeued requests, by reason: worker_lost, engine_failed (both count as attempts unless the request made progress), worker_stopped.',
     labels: ['model', 'reason'],
   });
-  const buried = metrics.counter({
-    name: 'darkroom_workers_buried_total',
-    help: 'Workers that were taken for dead because their heartbeat stopped.',
+  const reaped = metrics.counter({
+    name: 'darkroom_workers_reaped_total',
+    help: 'Workers that were reaped because their heartbeat stopped.',
     labels: ['model'],
   });
   return ({ models }) => {
     requeues.reset();
-    buried.reset();
-    for (const { stats, tally } of models) {
+    reaped.reset();
+    for (const { stats, counters } of models) {
       const { model } = stats;
-      for (const [reason, count] of Object.entries(tally.requeues)) requeues.inc({ model, reason }, count);
-      buried.inc({ model }, tally.buried);
+      for (const [reason, count] of Object.entries(counters.requeues)) requeues.inc({ model, reason }, count);
+      reaped.inc({ model }, counters.reaped);
     }
   };
 }
 
-/** Shows what the last sweep for leaks has seen of the models' keys. */
+/** Creates the report of key sizes, as measured by the last complete leak sweep. */
 export function createKeySizeReport(metrics: Metrics): (sizes: readonly KeySize[]) => void {
   const labels = ['model', 'kind'] as const;
   const bytes = metrics.gauge({
     name: 'darkroom_redis_bytes',
-    help: 'What keys of a kind take in Redis, estimated from 20 of each at the last sweep for leaks.',
+    help: 'Redis memory of keys by kind, estimated from 20 of each at the last leak sweep.',
     labels,
   });
   const keys = metrics.gauge({
     name: 'darkroom_redis_keys',
-    help: 'Keys of a kind, counted at the last sweep for leaks.',
+    help: 'Redis keys by kind, counted at the last leak sweep.',
     labels,
   });
   return (sizes) => {

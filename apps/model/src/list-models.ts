@@ -1,26 +1,26 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { listDtypes, pictureDtypes, type PipelineFolders, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { listDtypes, imageDtypes, type PipelineFolders, readModelDirectory } from '@darkroom/diffusion/model-files';
 import { isTextModel, listTextDtypes, readTextModelDirectory } from '@darkroom/language/model-files';
-import { sizeText } from './number-text.ts';
+import { sizeText } from './command/number-text.ts';
 import { readModelSource } from './pull/model-source.ts';
-import { table } from './table.ts';
+import { table } from './command/table.ts';
 
-/** The models of a directory as a table; those that cannot be read say why. */
-export async function listModels(modelsDirectory: string): Promise<string> {
+/** Formats the models of a directory as a table, with reasons for those that cannot be read. */
+export async function listModelDirectory(modelsDirectory: string): Promise<string> {
   const entries = await readdir(modelsDirectory, { withFileTypes: true }).catch(() => []);
   const names = entries.filter((entry) => !entry.isFile()).map(({ name }) => name);
   const rows: string[][] = [];
   const notes: string[] = [];
   for (const name of names.toSorted()) {
     const partial = /^\.(?<model>.+)\.partial$/.exec(name)?.groups?.['model'];
-    if (partial !== undefined) notes.push(`${partial} is not whole yet: the same pull goes on with it`);
+    if (partial !== undefined) notes.push(`${partial} is incomplete: run the same pull again to resume`);
     if (name.startsWith('.')) continue;
     const directory = join(modelsDirectory, name);
     try {
       rows.push(await describe(directory));
     } catch (error) {
-      notes.push(`${name} cannot be used: ${(error as Error).message}`);
+      notes.push(`${name} cannot be read: ${(error as Error).message}`);
     }
   }
   const list =
@@ -31,7 +31,7 @@ export async function listModels(modelsDirectory: string): Promise<string> {
 async function describe(directory: string): Promise<string[]> {
   const source = await readModelSource(directory);
   const from = source === undefined ? '' : `${source.repo} ${source.commit.slice(0, 7)}`;
-  const facts = (await isTextModel(directory)) ? await factsOfText(directory) : await factsOfPictures(directory);
+  const facts = (await isTextModel(directory)) ? await factsOfText(directory) : await factsOfImages(directory);
   return [...facts, sizeText(await bytesOf(directory)), from];
 }
 
@@ -41,16 +41,16 @@ async function factsOfText(directory: string): Promise<string[]> {
   return [card.id, card.kind, card.mode, config.type, dtypes.join(' ')];
 }
 
-async function factsOfPictures(directory: string): Promise<string[]> {
+async function factsOfImages(directory: string): Promise<string[]> {
   const { card, pipelineClass, folders } = await readModelDirectory(directory);
   const dtypes = await dtypesOf(directory, folders);
   return [card.id, card.kind, 'diffusion', pipelineClass, dtypes.join(' ') || 'mixed'];
 }
 
-/** Those that all parts are there in. */
+/** Returns the dtypes that all parts have. */
 async function dtypesOf(directory: string, folders: PipelineFolders): Promise<string[]> {
   const there = [...(await listDtypes(directory, folders)).values()];
-  return pictureDtypes.filter((dtype) => there.every((dtypes) => dtypes.includes(dtype)));
+  return imageDtypes.filter((dtype) => there.every((dtypes) => dtypes.includes(dtype)));
 }
 
 async function bytesOf(directory: string): Promise<number> {

@@ -1,9 +1,9 @@
-import type { PictureModel, PictureRequest, TextModel } from '@darkroom/client';
-import { Gallery } from './picture/gallery.ts';
-import { createModelFields } from './picture/model-fields.ts';
-import { createPictureReader } from './picture/read-picture.ts';
-import { createRequestForm } from './picture/request-form.ts';
-import { createStyleChips } from './picture/style-chips.ts';
+import type { ImageModel, ImageRequest, TextModel } from '@darkroom/client';
+import { Gallery } from './image/gallery.ts';
+import { createModelFields } from './image/model-fields.ts';
+import { createSettingsReader } from './image/read-image.ts';
+import { createRequestForm } from './image/request-form.ts';
+import { createStyleChips } from './image/style-chips.ts';
 import { createGalleryStorage, galleryKey } from './requests/gallery-storage.ts';
 import { createRequestInputs } from './requests/request-inputs.ts';
 import { createStreamSlots, slotCountOf } from './requests/stream-slots.ts';
@@ -17,27 +17,27 @@ import { createKeyDialog } from './shell/key-dialog.ts';
 import { openPageStorage } from './shell/page-storage.ts';
 import { startThemeButton } from './shell/theme.ts';
 import { startViews, type ViewName } from './shell/views.ts';
-import { StartPicture } from './start/start-picture.ts';
+import { StartImage } from './start/start-image.ts';
 import { chatKey } from './write/chat-storage.ts';
 import { createWritePrompt } from './write/write-prompt.ts';
 import { WriteView } from './write/write-view.ts';
 import { createWriters } from './write/writers.ts';
 
-const lookAgainMs = 3000;
+const pollIntervalMs = 3000;
 
 const form = findElement(document, '#request', HTMLFormElement);
 const prompt = findElement(form, '#prompt', HTMLTextAreaElement);
 
-let shownView: ViewName = 'picture';
+let shownView: ViewName = 'image';
 const storage = openPageStorage();
 const session = openSession({
   storage,
   keyName: 'darkroom.api-key',
   fetch: watchedFetch(showConnection),
-  // For as long as somebody looks at it; the banner says what is wrong.
+  // Retry for as long as the page is open; the banner shows the problem.
   maxRetries: Number.POSITIVE_INFINITY,
 });
-const askForKey = createKeyDialog((key) => {
+const openKeyDialog = createKeyDialog((key) => {
   session.setKey(key);
   models.start();
   pause();
@@ -45,8 +45,8 @@ const askForKey = createKeyDialog((key) => {
 });
 
 const styles = createStyleChips(form);
-const start = new StartPicture(form);
-const pictureModels = createModelFields(form, (model, isChosen) => {
+const start = new StartImage(form);
+const imageModels = createModelFields(form, (model, isChosen) => {
   styles.showModel(model);
   start.showModel(model, isChosen);
 });
@@ -65,7 +65,7 @@ const gallery = new Gallery({
     prompt.focus({ preventScroll: true });
   },
 });
-const submit = async (request: PictureRequest): Promise<string> => {
+const submit = async (request: ImageRequest): Promise<string> => {
   const { request_id: id } = await session.client.submit(request);
   gallery.add({ id, createdAtMs: Date.now(), request: inputs.keep(id, request) });
   announce(`Submitted: ${request.prompt}`);
@@ -73,14 +73,14 @@ const submit = async (request: PictureRequest): Promise<string> => {
 };
 const parts = {
   read: async () => ({ ...(await start.read()), loras: styles.chosen }),
-  fill(request: PictureRequest): void {
+  fill(request: ImageRequest): void {
     start.clear();
     styles.choose(request.loras);
   },
 };
 const requestForm = createRequestForm(form, parts, async (request) => void (await submit(request)));
 
-createPictureReader(findElement(document, '.maker', HTMLElement), (made) => requestForm.fillWith(made));
+createSettingsReader(findElement(document, '.maker', HTMLElement), (made) => requestForm.fillWith(made));
 
 const chosenWriter = (): string | undefined => writers.chosen;
 const writeView = new WriteView({
@@ -90,10 +90,10 @@ const writeView = new WriteView({
   chosenWriter,
   async draw(words) {
     const request = await requestForm.requestFor(words);
-    // Without a name the server would choose one, of whatever kind.
+    // Without a model in the request, the server would choose one of any kind.
     return request.model === undefined ? undefined : submit(request);
   },
-  watchPicture: (id, onChange) => gallery.watch(id, onChange),
+  watchImage: (id, onChange) => gallery.watch(id, onChange),
 });
 const writePrompt = createWritePrompt(form, session, chosenWriter);
 const writers = createWriters(storage, () => {
@@ -101,16 +101,16 @@ const writers = createWriters(storage, () => {
   writePrompt.showWriters();
 });
 
-/** Asks for the models until a worker serves one of what is shown, as on a system that has just been started. */
-const models = createPoller(lookAgainMs, async (signal) => {
+/** Polls the models until a worker serves one of the shown view's kind, as after a start of the system. */
+const models = createPoller(pollIntervalMs, async (signal) => {
   try {
     const all = await session.client.models({ signal });
-    pictureModels.show(all.filter((model): model is PictureModel => model.kind === 'picture'));
+    imageModels.show(all.filter((model): model is ImageModel => model.kind === 'image'));
     writers.show(all.filter((model): model is TextModel => model.kind === 'text'));
-    const shownKind = shownView === 'write' ? 'text' : 'picture';
+    const shownKind = shownView === 'write' ? 'text' : 'image';
     return !all.some(({ kind, is_possible }) => kind === shownKind && is_possible);
   } catch (error) {
-    if (!signal.aborted) for (const each of [pictureModels, writers]) each.showProblem(errorWords(error));
+    if (!signal.aborted) for (const each of [imageModels, writers]) each.showProblem(errorWords(error));
     return true;
   }
 });
@@ -124,7 +124,7 @@ addEventListener('storage', ({ key }) => {
   if (key === galleryKey) gallery.sync();
   if (key === chatKey && !document.hidden) writeView.resume();
 });
-document.addEventListener('visibilitychange', () => followWhileSeen());
+document.addEventListener('visibilitychange', () => followWhileVisible());
 document.addEventListener('keydown', (event) => {
   const isTyping = (event.target as Element).matches('input, textarea, select');
   if (event.key !== '/' || isTyping || document.querySelector('dialog[open]') !== null) return;
@@ -133,10 +133,10 @@ document.addEventListener('keydown', (event) => {
   else prompt.focus();
 });
 gallery.sync();
-followWhileSeen();
+followWhileVisible();
 
-/** A page that nobody sees gives its connections back, and begins none: browsers have few for one server. */
-function followWhileSeen(): void {
+/** Disconnects the streams of a hidden page: browsers allow few connections per server. */
+function followWhileVisible(): void {
   if (document.hidden) pause();
   else resume();
 }
@@ -152,12 +152,12 @@ function resume(): void {
 }
 
 function showConnection(connection: Connection): void {
-  if (connection === 'unauthorized') askForKey();
+  if (connection === 'unauthorized') openKeyDialog();
   const words = {
     good: '',
     unauthorized: '',
     unreachable: 'The server cannot be reached. Nothing is lost; trying again…',
-    unready: 'The server has no time right now. Trying again…',
+    unready: 'The server is overloaded. Trying again…',
   };
   showBanner('connection', words[connection]);
 }

@@ -1,38 +1,38 @@
-import { type Clock, within } from '@darkroom/core';
+import { type Clock, withTimeLimit } from '@darkroom/core';
 import { readWebhookSecret, type SendOutcome, type StoreConnection, type WebhookMessage } from '@darkroom/store';
 import { Webhook } from 'standardwebhooks';
-import type { createDeliveryPlaces } from './delivery-places.ts';
+import type { createConnectionSlots } from './connection-slots.ts';
 import { type PostResult, postWebhook } from './post-webhook.ts';
 
 export interface DeliverWebhookOptions {
   store: StoreConnection;
   allowPrivate: boolean;
-  takePlace: ReturnType<typeof createDeliveryPlaces>;
+  acquireSlot: ReturnType<typeof createConnectionSlots>;
   clock: Clock;
-  /** Aborts when the process is to end: what is under way then is sent again by another one. */
+  /** Aborted when the process ends: deliveries in progress are then postponed and sent by another process. */
   stopping: AbortSignal;
 }
 
 const attemptTimeoutMs = 15_000;
-/** How soon a delivery that found no place asks for one again. */
-const noPlaceMs = 2000;
+/** Delay before a delivery without a free connection slot is tried again. */
+const noSlotDelayMs = 2000;
 
-/** One attempt at a delivery: signed anew, because the signature covers the time of the attempt. */
+/** Attempts one delivery. Signs every attempt, because the signature covers the time of the attempt. */
 export async function deliverWebhook(
-  { store, allowPrivate, takePlace, clock, stopping }: DeliverWebhookOptions,
+  { store, allowPrivate, acquireSlot, clock, stopping }: DeliverWebhookOptions,
   { id, owner, url, payload }: WebhookMessage,
 ): Promise<SendOutcome> {
-  const giveBack = takePlace({ owner, url });
-  if (giveBack === undefined) return { status: 'postponed', delayMs: noPlaceMs };
+  const release = acquireSlot({ owner, url });
+  if (release === undefined) return { status: 'postponed', delayMs: noSlotDelayMs };
   try {
     const headers = signedHeaders(id, payload, await readWebhookSecret(store, owner), new Date(clock.now()));
-    const result = await within(attemptTimeoutMs, stopping, (signal) =>
+    const result = await withTimeLimit(attemptTimeoutMs, stopping, (signal) =>
       postWebhook({ url, headers, body: payload, signal, allowPrivate }),
     );
     if (stopping.aborted && result.status === 'failed') return { status: 'postponed', delayMs: 0 };
     return outcomeOf(result);
   } finally {
-    giveBack();
+    release();
   }
 }
 
@@ -54,6 +54,6 @@ function outcomeOf(result: PostResult): SendOutcome {
   if (code >= 200 && code < 300) return { status: 'delivered' };
   const isRedirect = code >= 300 && code < 400;
   const reason = `HTTP ${code}${isRedirect ? ': redirects are not followed' : ''}`;
-  // 410 Gone: the receiver says that it wants no more of this.
+  // 410 Gone: the receiver wants no more deliveries.
   return { status: 'failed', reason, isFinal: code === 410 };
 }

@@ -12,7 +12,7 @@ await runMain('webhook-sender', (context: MainContext<'webhook-sender'>) => {
     log,
     metrics,
     allowPrivate: config.webhookAllowPrivate,
-    lockMs: config.lockMs,
+    ...(config.publicUrl !== undefined && { publicUrl: config.publicUrl }),
   });
   return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), sender]);
 });

@@ -1,16 +1,16 @@
-/** Where a webhook may go, and what comes back, over real sockets. Only names are resolved by the tests. */
+/** Address checks and answers of receivers, over real sockets. Only host names are resolved by the tests. */
 import { createGuardedLookup, type Resolve } from '@darkroom/service';
 import { expect, it } from 'vitest';
 import { type PostResult, postWebhook } from './post-webhook.ts';
 import { startReceiver } from './testing/receiver.ts';
 
-const patient = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 function postTo(
   url: string,
   {
     allowPrivate = false,
-    signal = patient,
+    signal = neverAborted,
     ...options
   }: { allowPrivate?: boolean; signal?: AbortSignal; resolve?: Resolve } = {},
 ): Promise<PostResult> {
@@ -24,24 +24,20 @@ function postTo(
   });
 }
 
-/** A resolver that gives these answers, one after the other; the last one stays. */
-function resolverOf(...answers: string[][]): Resolve & { asked: string[] } {
-  const asked: string[] = [];
-  const resolve: Resolve = (hostname, _options, callback) => {
-    asked.push(hostname);
+/** A resolver that returns these answers in order and then repeats the last one. */
+function resolverOf(...answers: string[][]): Resolve & { queried: string[] } {
+  const queried: string[] = [];
+  const resolve: Resolve = (hostname) => {
+    queried.push(hostname);
     const addresses = (answers.length > 1 ? answers.shift() : answers[0]) ?? [];
-    callback(
-      null,
-      addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
-    );
+    return Promise.resolve(addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })));
   };
-  return Object.assign(resolve, { asked });
+  return Object.assign(resolve, { queried });
 }
 
-const nowhere: Resolve = (_hostname, _options, callback) =>
-  callback(Object.assign(new Error('queryA'), { code: 'ENOTFOUND' }), []);
+const nowhere: Resolve = () => Promise.reject(Object.assign(new Error('queryA'), { code: 'ENOTFOUND' }));
 
-it('a loopback address is refused without a connection, unless it is allowed', async () => {
+it('refuses a loopback address without connecting, unless private addresses are allowed', async () => {
   const { url, port, received } = await startReceiver();
   for (const address of [
     url,
@@ -56,7 +52,7 @@ it('a loopback address is refused without a connection, unless it is allowed', a
 });
 
 it.each(['127.0.0.1', '::1', '::ffff:127.0.0.1', '10.0.0.1', '169.254.169.254'])(
-  'a name that leads to %s is refused',
+  'refuses a host name that resolves to %s',
   async (address) => {
     const { port, received } = await startReceiver();
     expect(await postTo(`http://hooks.example.com:${port}`, { resolve: resolverOf([address]) })).toEqual({
@@ -66,26 +62,28 @@ it.each(['127.0.0.1', '::1', '::ffff:127.0.0.1', '10.0.0.1', '169.254.169.254'])
   },
 );
 
-it('a name is looked up once, and of its addresses the connection is given the public ones only', async () => {
+it('resolves a host name once, and passes only its public addresses to the connection', async () => {
   const resolve = resolverOf(['127.0.0.1', '1.1.1.1', '::1', '2606:4700::1111'], ['127.0.0.1']);
   const yielded = await new Promise((done) => {
-    createGuardedLookup(resolve)('mixed.example.com', { all: true }, (_error, addresses) => done(addresses));
+    createGuardedLookup({ allowPrivate: false, resolve })('mixed.example.com', { all: true }, (_error, addresses) =>
+      done(addresses),
+    );
   });
   expect(yielded).toEqual([
     { address: '1.1.1.1', family: 4 },
     { address: '2606:4700::1111', family: 6 },
   ]);
-  expect(resolve.asked).toEqual(['mixed.example.com']);
+  expect(resolve.queried).toEqual(['mixed.example.com']);
 });
 
-it.each([301, 302, 303, 307, 308])('a %i is an answer: it is not followed', async (code) => {
+it.each([301, 302, 303, 307, 308])('reports a %i without following it', async (code) => {
   const inside = await startReceiver();
   const { url } = await startReceiver((response) => void response.writeHead(code, { location: inside.url }).end());
   expect(await postTo(url, { allowPrivate: true })).toEqual({ status: 'answered', code });
   expect(inside.received).toEqual([]);
 });
 
-it('a receiver that does not answer is given up', async () => {
+it('fails with a timeout when the receiver does not answer', async () => {
   const cut = new AbortController();
   const { url } = await startReceiver(() => cut.abort());
   expect(await postTo(url, { allowPrivate: true, signal: cut.signal })).toEqual({
@@ -94,7 +92,7 @@ it('a receiver that does not answer is given up', async () => {
   });
 });
 
-it('an answer counts by its status, whether its body has no end or breaks off', async () => {
+it('reports the status of an answer whose body is endless or breaks off', async () => {
   const endless = await startReceiver((response) => {
     response.writeHead(200);
     const chunk = Buffer.alloc(65_536);
@@ -108,7 +106,7 @@ it('an answer counts by its status, whether its body has no end or breaks off', 
   expect(await postTo(broken.url, { allowPrivate: true })).toEqual({ status: 'answered', code: 200 });
 });
 
-it('a receiver that wants to speak another protocol has answered', async () => {
+it('reports a 101 Switching Protocols as an answer', async () => {
   const { url } = await startReceiver(
     (response) =>
       void response.socket?.write('HTTP/1.1 101 Other\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'),
@@ -116,7 +114,7 @@ it('a receiver that wants to speak another protocol has answered', async () => {
   expect(await postTo(url, { allowPrivate: true })).toEqual({ status: 'answered', code: 101 });
 });
 
-it('what goes wrong is told in words that show nothing of ours', async () => {
+it('describes connection failures without internal details', async () => {
   const { port } = await startReceiver();
   const broken = await startReceiver((response) => void response.destroy());
   const nonsense = await startReceiver((response) => void response.socket?.end('nonsense\r\n\r\n'));

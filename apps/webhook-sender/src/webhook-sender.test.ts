@@ -1,4 +1,4 @@
-/** From an event in the outbox to a signed message at the receiver, with the real Redis, queue and sockets. */
+/** From an outbox event to a signed message at the receiver, with real Redis, queue and sockets. */
 import { createLogger } from '@darkroom/service';
 import {
   admitRequest,
@@ -14,12 +14,12 @@ import {
 import { openTestStore, testEnvelope } from '@darkroom/testing';
 import { Webhook } from 'standardwebhooks';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { createDeliveryPlaces } from './delivery-places.ts';
+import { createConnectionSlots } from './connection-slots.ts';
 import { createRetrySchedule, retryDelaysMs } from './retry-schedule.ts';
 import { type Received, startReceiver } from './testing/receiver.ts';
 import { WebhookSender } from './webhook-sender.ts';
 
-const soon = { timeout: 10_000, interval: 10 };
+const pollOptions = { timeout: 10_000, interval: 10 };
 
 interface Sender {
   lines: string[];
@@ -41,7 +41,6 @@ function createSender(
     wakeups,
     log: createLogger({ app: 'webhook-sender', stream: { write: (line) => void lines.push(line) } }),
     allowPrivate,
-    lockMs: 5000,
     stopGraceMs: 0,
     ...options,
     schedule: createRetrySchedule(Array.from({ length: retries }, () => 1)),
@@ -60,7 +59,7 @@ async function startSender(store: StoreConnection, options: Parameters<typeof cr
   return made;
 }
 
-/** A request that is canceled at once: its end is the only event. */
+/** Cancels a request at once: its end is the only event. */
 async function cancelOne(store: StoreConnection, url: string): Promise<string> {
   const webhook = { url, events: ['completed' as const], progressIntervalMs: 1000 };
   const envelope = testEnvelope({ owner: 'ann', webhook });
@@ -79,12 +78,12 @@ async function failedOf(store: StoreConnection): Promise<(string | undefined)[]>
   return deliveries.map(({ lastError }) => lastError);
 }
 
-it('a receiver that fails twice gets the same message a third time, each time with a valid signature', async () => {
+it('retries the same message with a new valid signature after the receiver fails', async () => {
   const store = openTestStore();
   const { lines } = await startSender(store);
   const { url, received } = await startReceiver((_response, count) => (count < 3 ? 503 : 200));
   const id = await cancelOne(store, `${url}/hook?token=s3cret`);
-  await vi.waitFor(() => expect(received).toHaveLength(3), soon);
+  await vi.waitFor(() => expect(received).toHaveLength(3), pollOptions);
   expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   for (const message of received)
     expect(await verify(store, message)).toEqual({
@@ -94,23 +93,23 @@ it('a receiver that fails twice gets the same message a third time, each time wi
     });
   await vi.waitFor(
     async () => expect(await listDeliveries(store, 'ann', { state: 'pending', limit: 10 })).toEqual([]),
-    soon,
+    pollOptions,
   );
   const secret = await readWebhookSecret(store, 'ann');
   expect(lines.join('')).not.toContain('s3cret');
   expect(lines.join('')).not.toContain(secret);
 });
 
-it('a private address is refused for good, and nothing is sent', async () => {
+it('fails a delivery to a private address at once and sends nothing', async () => {
   const store = openTestStore();
   await startSender(store, { allowPrivate: false });
   const { url, received } = await startReceiver();
   await cancelOne(store, url);
-  await vi.waitFor(async () => expect(await failedOf(store)).toEqual(['the address is not public']), soon);
+  await vi.waitFor(async () => expect(await failedOf(store)).toEqual(['the address is not public']), pollOptions);
   expect(received).toEqual([]);
 });
 
-it('a redirect is a failure: it is not followed, wherever it leads', async () => {
+it('treats a redirect as a failure and does not follow it', async () => {
   const store = openTestStore();
   await startSender(store, { retries: 1 });
   const inside = await startReceiver();
@@ -118,27 +117,30 @@ it('a redirect is a failure: it is not followed, wherever it leads', async () =>
     (response) => void response.writeHead(307, { location: inside.url }).end(),
   );
   await cancelOne(store, url);
-  await vi.waitFor(async () => expect(await failedOf(store)).toEqual(['HTTP 307: redirects are not followed']), soon);
+  await vi.waitFor(
+    async () => expect(await failedOf(store)).toEqual(['HTTP 307: redirects are not followed']),
+    pollOptions,
+  );
   expect([received.length, inside.received.length]).toEqual([2, 0]);
 });
 
-it('410 Gone ends a delivery at once; sent again, it is the same message', async () => {
+it('ends a delivery on 410 Gone, and resends the same message on request', async () => {
   const store = openTestStore();
   await startSender(store);
   const { url, received } = await startReceiver((_response, count) => (count === 1 ? 410 : 200));
   await cancelOne(store, url);
-  await vi.waitFor(async () => expect(await failedOf(store)).toEqual(['HTTP 410']), soon);
+  await vi.waitFor(async () => expect(await failedOf(store)).toEqual(['HTTP 410']), pollOptions);
   const [delivery] = await listDeliveries(store, 'ann', { state: 'failed', limit: 1 });
   expect(await resendDelivery(store, 'ann', delivery!.id)).toBe('resent');
-  await vi.waitFor(() => expect(received).toHaveLength(2), soon);
+  await vi.waitFor(() => expect(received).toHaveLength(2), pollOptions);
   expect(received.map(({ headers }) => headers['webhook-id'])).toEqual([delivery!.id, delivery!.id]);
 });
 
-it('what a sender took before it died, and what it moved without dropping, arrives once', async () => {
+it('delivers once what a dead sender had taken or enqueued without dropping', async () => {
   const store = openTestStore();
   const { url, received } = await startReceiver();
   await cancelOne(store, url);
-  // Died after taking.
+  // Died after taking the entry.
   expect(await takeOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 0 })).toHaveLength(1);
   const drop = vi.spyOn(store.redis, 'multi').mockImplementationOnce(() => {
     throw new Error('died after enqueueing');
@@ -150,42 +152,42 @@ it('what a sender took before it died, and what it moved without dropping, arriv
   expect(await store.redis.xlen(store.keysOf('tiny').webhooks)).toBe(0);
   await startSender(store);
   const second = await cancelOne(store, `${url}/second`);
-  await vi.waitFor(() => expect(received.some(({ body }) => body.includes(second))).toBe(true), soon);
+  await vi.waitFor(() => expect(received.some(({ body }) => body.includes(second))).toBe(true), pollOptions);
   expect(received).toHaveLength(2);
 });
 
-it('a sender that stops gives back what is under way, and no attempt is counted', async () => {
+it('postpones deliveries in progress on a stop without counting an attempt', async () => {
   const store = openTestStore();
   const { sender } = await startSender(store);
   const { url, received } = await startReceiver((_response, count) => (count === 1 ? undefined : 204));
   await cancelOne(store, url);
-  await vi.waitFor(() => expect(received).toHaveLength(1), soon);
+  await vi.waitFor(() => expect(received).toHaveLength(1), pollOptions);
   await sender.stop();
   expect(await listDeliveries(store, 'ann', { state: 'pending', limit: 10 })).toMatchObject([
     { attempts: 0, lastError: undefined },
   ]);
   await startSender(store);
-  await vi.waitFor(() => expect(received).toHaveLength(2), soon);
+  await vi.waitFor(() => expect(received).toHaveLength(2), pollOptions);
   expect(received[1]?.headers['webhook-id']).toBe(received[0]?.headers['webhook-id']);
 });
 
-it('a receiver that never answers on any of its ports takes its share of the places and no more', async () => {
+it('limits the connections to a host that never answers, over all its ports', async () => {
   const store = openTestStore();
   await startSender(store);
   const stuck = await Promise.all(Array.from({ length: 4 }, () => startReceiver(() => undefined)));
-  const heard = (): number => stuck.reduce((sum, { received }) => sum + received.length, 0);
+  const receivedCount = (): number => stuck.reduce((sum, { received }) => sum + received.length, 0);
   const prompt = await startReceiver();
   for (let count = 0; count < 80; count++) await cancelOne(store, stuck[count % 4]!.url);
-  await vi.waitFor(() => expect(heard()).toBe(16), soon);
+  await vi.waitFor(() => expect(receivedCount()).toBe(16), pollOptions);
   await cancelOne(store, `http://localhost:${prompt.port}`);
-  await vi.waitFor(() => expect(prompt.received).toHaveLength(1), soon);
-  expect(heard()).toBe(16);
+  await vi.waitFor(() => expect(prompt.received).toHaveLength(1), pollOptions);
+  expect(receivedCount()).toBe(16);
 });
 
-it('an owner takes its share of the places and no more, whatever receivers it names, and so does a host', () => {
-  const takePlace = createDeliveryPlaces({ perOwner: 2, perHost: 2 });
-  const take = (owner: string, url: string): (() => void) | undefined => takePlace({ owner, url });
-  const giveBack = take('ann', 'http://a.example:1/');
+it('limits connections per owner and per host', () => {
+  const acquireSlot = createConnectionSlots({ perOwner: 2, perHost: 2 });
+  const take = (owner: string, url: string): (() => void) | undefined => acquireSlot({ owner, url });
+  const release = take('ann', 'http://a.example:1/');
   expect(take('ann', 'http://A.example.:2/x')).toBeDefined();
   for (const [owner, url] of [
     ['ann', 'http://b.example/'],
@@ -193,12 +195,12 @@ it('an owner takes its share of the places and no more, whatever receivers it na
   ] as const)
     expect([owner, take(owner, url)]).toEqual([owner, undefined]);
   expect(take('bob', 'http://b.example/')).toBeDefined();
-  giveBack?.();
+  release?.();
   expect(take('ann', 'http://b.example/')).toBeDefined();
   expect(take('bob', 'http://a.example:3/')).toBeDefined();
 });
 
-it('attempts go on for about ten hours, at growing and uneven distances', () => {
+it('retries for about ten hours, with growing pauses and jitter', () => {
   const hours = retryDelaysMs.reduce((sum, delayMs) => sum + delayMs, 0) / 3_600_000;
   expect(hours).toBeCloseTo(10.24, 1);
   const [early, late] = [createRetrySchedule(undefined, () => 0), createRetrySchedule(undefined, () => 1)];

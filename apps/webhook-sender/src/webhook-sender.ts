@@ -1,6 +1,6 @@
 /**
- * Tells receivers what their requests come to. Any number of senders may do so at once: an entry of the outbox goes to
- * one of them, and so does a delivery. One that dies loses nothing, what it held is taken by others after a while.
+ * Delivers webhooks. Any number of senders may run at once: each outbox entry and each delivery goes to one of them. If
+ * a sender dies, others take over its entries and deliveries after a timeout.
  */
 import { setMaxListeners } from 'node:events';
 import { type Clock, systemClock } from '@darkroom/core';
@@ -20,7 +20,7 @@ import {
   type WebhookMessage,
 } from '@darkroom/store';
 import { deliverWebhook } from './deliver-webhook.ts';
-import { createDeliveryPlaces } from './delivery-places.ts';
+import { createConnectionSlots } from './connection-slots.ts';
 import { createRetrySchedule, type RetrySchedule } from './retry-schedule.ts';
 import { type AttemptOutcome, createSenderMetrics, type SenderMetrics } from './sender-metrics.ts';
 import { webhookMessage } from './webhook-payload.ts';
@@ -30,23 +30,23 @@ export interface WebhookSenderOptions {
   wakeups: Pick<EventHub, 'listen'>;
   log: Logger;
   allowPrivate: boolean;
-  /** How long a delivery stays with a sender that no longer renews its lock. */
-  lockMs: number;
+  /** Prefix for API paths in messages; without it they stay relative. */
+  publicUrl?: string;
   schedule?: RetrySchedule;
-  /** How long deliveries under way may take to finish when the process stops; then they are given back. */
+  /** Time that deliveries in progress get to finish on a stop before they are postponed, ms. */
   stopGraceMs?: number;
-  /** Entries that a sender took this long ago and still has are taken over: moving takes milliseconds. */
+  /** Age at which another sender's outbox entries are taken over, ms; moving an entry takes milliseconds. */
   reclaimAfterMs?: number;
   metrics?: Metrics;
-  /** The kinds of work whose results it tells of; all there are. */
+  /** Kinds of work whose results are delivered; all by default. */
   kinds?: Kinds;
   clock?: Clock;
 }
 
-/** How long a lost wake-up can hold things up. */
+/** Polling interval, which bounds the delay after a lost wake-up, ms. */
 const slowTickMs = 1000;
 const moveLimit = 100;
-/** Connections of one process at a time, and those of them that may be of one owner and go to one host. */
+/** Max. connections per process, per owner and per host. */
 const concurrency = 64;
 const perOwner = 32;
 const perHost = 16;
@@ -63,51 +63,51 @@ export class WebhookSender extends BaseService<Required<Omit<WebhookSenderOption
     reclaimAfterMs = 10_000,
     clock = systemClock,
     kinds = allKinds,
+    publicUrl = '',
     metrics,
     wakeups,
     ...options
   }: WebhookSenderOptions) {
-    super({ ...options, schedule, stopGraceMs, reclaimAfterMs, clock, kinds });
+    super({ ...options, schedule, stopGraceMs, reclaimAfterMs, clock, kinds, publicUrl });
     this.#metrics = createSenderMetrics(metrics ?? new Metrics({ app: 'webhook-sender', log: options.log }));
     this.#moving = new LoopsByName({
       name: 'move the outbox',
       discover: () => listShards(options.store),
       discoverEveryMs: slowTickMs,
       intervalMs: slowTickMs,
-      runOnce: (model) => this.moveOnce(model),
-      listen: (model, wake) => wakeups.listen(model, wake, 'webhooks'),
+      runOnce: (shard) => this.moveOnce(shard),
+      listen: (shard, wake) => wakeups.listen(shard, wake, 'webhooks'),
       log: options.log,
     });
   }
 
   /**
-   * Moves a model's outbox to the queue of deliveries, until it is empty. A sender that dies on the way leaves entries to be
-   * taken again, and their messages have the same ids then.
+   * Moves the outbox of a shard to the delivery queue until it is empty. Entries of a sender that dies midway are moved
+   * again, with the same message ids.
    */
-  async moveOnce(model: string): Promise<void> {
+  async moveOnce(shard: string): Promise<void> {
     const { store, schedule, reclaimAfterMs } = this.options;
     let entries: OutboxEntry[];
     do {
-      entries = await takeOutbox(store, model, { limit: moveLimit, reclaimAfterMs });
+      entries = await takeOutbox(store, shard, { limit: moveLimit, reclaimAfterMs });
       if (entries.length === 0) return;
       const messages = await Promise.all(entries.map((entry) => this.#messageOf(entry)));
       await enqueueWebhooks(store, messages, { attempts: schedule.attempts });
       const entryIds = entries.map(({ entryId }) => entryId);
-      await dropOutboxEntries(store, model, entryIds);
+      await dropOutboxEntries(store, shard, entryIds);
       this.#metrics.moved.inc(entries.length);
     } while (entries.length >= moveLimit);
   }
 
   protected override async onStart(): Promise<void> {
-    const { store, schedule, allowPrivate, clock, lockMs, log } = this.options;
+    const { store, schedule, allowPrivate, clock, log } = this.options;
     this.#stopping = new AbortController();
-    // Each delivery listens.
+    // Every delivery adds a listener.
     setMaxListeners(0, this.#stopping.signal);
-    const takePlace = createDeliveryPlaces({ perOwner, perHost });
-    const context = { store, allowPrivate, takePlace, clock, stopping: this.#stopping.signal };
+    const acquireSlot = createConnectionSlots({ perOwner, perHost });
+    const context = { store, allowPrivate, acquireSlot, clock, stopping: this.#stopping.signal };
     this.#worker = openWebhookWorker(store, {
       concurrency,
-      lockMs,
       retryDelayMs: (attempt) => schedule.delayMs(attempt),
       send: async (message, attempt) => {
         const startedAtMs = performance.now();
@@ -129,21 +129,26 @@ export class WebhookSender extends BaseService<Required<Omit<WebhookSenderOption
     this.#worker = undefined;
   }
 
-  /** The same each time: links count from the event. */
+  /** Builds the message; deterministic, because links expire relative to the event. */
   async #messageOf(entry: OutboxEntry): Promise<WebhookMessage> {
-    const { store, kinds } = this.options;
+    const { store, kinds, publicUrl } = this.options;
     const { owner, event } = entry;
-    return webhookMessage(entry, kinds, await signLinks(store, { owner, fromMs: event.timestampMs }));
+    const sign = await signLinks(store, { owner, fromMs: event.timestampMs });
+    const urlOf = (path: string): string => `${publicUrl}${path}`;
+    return webhookMessage(entry, kinds, { sign, urlOf });
   }
 
-  /** Receivers' URLs may hold secrets of theirs: only the host is logged. */
+  /** Logs the outcome. Only the host of the URL: the rest may contain the receiver's secrets. */
   #report({ id, requestId, url }: WebhookMessage, attempt: number, outcome: SendOutcome): AttemptOutcome {
     const { log, schedule } = this.options;
     const facts = { webhook_id: id, request_id: requestId, host: new URL(url).host, attempt };
-    if (outcome.status === 'delivered') log.info(facts, 'delivered');
+    if (outcome.status === 'delivered') log.info(facts, 'webhook delivered');
     if (outcome.status !== 'failed') return outcome.status;
     const isLast = outcome.isFinal || attempt >= schedule.attempts;
-    log.warn({ ...facts, reason: outcome.reason }, isLast ? 'failed for good' : 'failed, to be tried again');
+    log.warn(
+      { ...facts, reason: outcome.reason },
+      isLast ? 'webhook failed; giving up' : 'webhook failed; will be retried',
+    );
     return isLast ? 'gave_up' : 'failed';
   }
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { BackOff } from './back-off.ts';
 
-it('begins at once, doubles up to a limit, and begins again after a calm', () => {
-  const backOff = new BackOff({ firstMs: 10, mostMs: 50, calmMs: 100 });
+it('returns no pause first, doubles up to the maximum, and resets after a long healthy time', () => {
+  const backOff = new BackOff({ firstMs: 10, maxMs: 50, resetAfterMs: 100 });
   expect([0, 99, 0, 0, 0, 0].map((wellMs) => backOff.next(wellMs))).toEqual([0, 10, 20, 40, 50, 50]);
   expect([100, 0].map((wellMs) => backOff.next(wellMs))).toEqual([0, 10]);
 });

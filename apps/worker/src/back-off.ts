@@ -1,25 +1,27 @@
-export interface BackOffOptions {
-  /** The pause after the second failure, ms; each next one is twice as long. There is none after the first. */
+import { backOffMs } from '@darkroom/core';
+
+export interface RestartBackOffOptions {
+  /** Pause after the second failure, ms; doubles with each further one. The first failure has no pause. */
   firstMs: number;
-  /** The longest, ms. */
-  mostMs: number;
-  /** A failure so long after what went before it is a first one again, ms. */
-  calmMs: number;
+  /** Longest pause, ms. */
+  maxMs: number;
+  /** A failure after a healthy time of at least this long counts as the first one again, ms. */
+  resetAfterMs: number;
 }
 
-/** The pauses before what has failed, or was lost, is tried again. */
+/** Exponential back-off for retries and restarts. */
 export class BackOff {
-  readonly #options: BackOffOptions;
+  readonly #options: RestartBackOffOptions;
   #failures = 0;
 
-  constructor(options: BackOffOptions) {
+  constructor(options: RestartBackOffOptions) {
     this.#options = options;
   }
 
-  /** It failed, after it had gone well for `wellMs`. @returns the pause before the next try, ms. */
-  next(wellMs = 0): number {
-    const { firstMs, mostMs, calmMs } = this.#options;
-    this.#failures = wellMs >= calmMs ? 1 : this.#failures + 1;
-    return this.#failures === 1 ? 0 : Math.min(mostMs, firstMs * 2 ** (this.#failures - 2));
+  /** Counts a failure after `wellMs` of healthy running. @returns the pause before the next try, ms. */
+  next(healthyMs = 0): number {
+    const { firstMs, maxMs, resetAfterMs } = this.#options;
+    this.#failures = healthyMs >= resetAfterMs ? 1 : this.#failures + 1;
+    return this.#failures === 1 ? 0 : backOffMs(this.#failures - 1, { firstMs, maxMs });
   }
 }

@@ -1,30 +1,46 @@
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
-import { type Config, readVersion } from '@darkroom/config';
-import { JudgedExecutor } from '@darkroom/executor';
-import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
+import { type Config, heartbeatMs, modelDirProblem, readVersion } from '@darkroom/config';
+import { JudgedExecutor, judgeTimeoutOf } from '@darkroom/executor';
+import {
+  invalidSettingsExitCode,
+  type MainContext,
+  runMain,
+  type Service,
+  ServiceGroup,
+  storeService,
+} from '@darkroom/service';
 import { checkServer, openStore, type StoreConnection } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
-import { ownEngine } from './engine/own-engine.ts';
+import { moduleEngine } from './engine/module-engine.ts';
 import { processEngine, type ProcessEngineOptions } from './engine/process-engine.ts';
 import { upstreamEngine } from './engine/upstream-engine.ts';
 import type { WorkerEngine } from './engine/worker-engine.ts';
 import { MemoryKeeper } from './memory/memory-keeper.ts';
 import { createMemorySeries } from './memory/memory-series.ts';
 import { ModelWorkers, workerIdOf } from './models/model-workers.ts';
+import { type Restart, RestartableWorker } from './models/restartable-worker.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
 import { Worker } from './worker.ts';
 
+/** Time for which a model of MODEL_DIRS waits for memory that busy models use, ms; then one of them is drained. */
+const maxMemoryWaitMs = 30_000;
+
 await runMain('worker', async (context) => {
-  const { config } = context;
-  // With a number somebody else has dealt them out.
+  const { config, log, stopSignal } = context;
+  const problem = modelDirProblem(config);
+  if (problem !== undefined) {
+    process.stderr.write(`worker: ${problem}\n`);
+    process.exit(invalidSettingsExitCode);
+  }
+  // A child process has NUM_WORKER_PROCESSES 1 and its GPU in CUDA_VISIBLE_DEVICES.
   const gpus = config.devices[0] === 'cuda' ? (config.cudaVisibleDevices ?? listGpus()) : [];
   const count = config.numWorkerProcesses ?? Math.max(1, gpus.length);
   if (count === 1) return createService(context);
   const { workerId, metricsPort } = config;
   const script = import.meta.filename;
-  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script, log: context.log });
+  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script, log, stopSignal });
   context.readiness.check = () => processes.isReady;
   return processes;
 });
@@ -34,48 +50,64 @@ async function createService(context: MainContext<'worker'>): Promise<Service> {
   const store = openStore(context);
   const workers =
     config.modelDirs === undefined
-      ? await createWorker(context, { store })
+      ? restartableWorker(context, { store })
       : createModelWorkers(context, { store, directories: config.modelDirs });
   readiness.check = () => workers.isReady;
   return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), workers]);
 }
 
-/** Of the directories of MODEL_DIRS. */
+/** Serves the models in MODEL_DIRS. */
 function createModelWorkers(
   context: MainContext<'worker'>,
   { store, directories }: { store: StoreConnection; directories: readonly string[] },
 ): ModelWorkers {
   const { config, log, stopSignal } = context;
   const memory = openMemory(context);
-  const createOne = (modelDir: string): Promise<Worker> => {
+  const createOne = (modelDir: string): RestartableWorker => {
     const modelId = basename(modelDir);
     const own = { ...config, modelDir, modelId, workerId: workerIdOf(config.workerId, modelId) };
-    return createWorker({ ...context, config: own }, { store, memory });
+    return restartableWorker({ ...context, config: own }, { store, memory });
   };
   return new ModelWorkers({ directories, createWorker: createOne, stopSignal, log });
 }
 
-/** What the models share, if there is less of it than all of them may want. */
+/** Creates the memory budget that the models share, if one is configured. */
 function openMemory({ config, log, metrics }: MainContext<'worker'>): MemoryKeeper | undefined {
-  const { memoryBudgetMb, coldStartMaxWaitS } = config;
+  const { memoryBudgetMb } = config;
   if (memoryBudgetMb === undefined) return undefined;
   const series = createMemorySeries(metrics);
   return new MemoryKeeper({
     budgetBytes: memoryBudgetMb * 1e6,
-    maxWaitMs: coldStartMaxWaitS * 1000,
+    maxWaitMs: maxMemoryWaitMs,
     onLoaded: (model) => series.loads.inc({ model }),
-    onHeld: (model, bytes) => series.memory.set({ model }, bytes),
+    onMemoryChange: (model, bytes) => series.memory.set({ model }, bytes),
+    log,
+  });
+}
+
+interface WorkerParts {
+  store: StoreConnection;
+  memory?: MemoryKeeper;
+}
+
+function restartableWorker(context: MainContext<'worker'>, parts: WorkerParts): RestartableWorker {
+  const { config, log } = context;
+  const holder = { model: config.modelId, workerId: config.workerId };
+  return new RestartableWorker({
+    store: parts.store,
+    holder,
+    createWorker: (restart) => createWorker(context, { ...parts, restart }),
     log,
   });
 }
 
 async function createWorker(
   { config, log, metrics, stopSignal }: MainContext<'worker'>,
-  { store, memory }: { store: StoreConnection; memory?: MemoryKeeper | undefined },
+  { store, memory, restart }: WorkerParts & { restart: Restart },
 ): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
-  const engine = await openEngine(config, { loads, memory, log });
-  const { card, files, prepare, shared, encoder } = engine;
+  const engine = await openEngine(config, { loads, restart, memory, log });
+  const { card, asset, capacity, files, prepare, shared, encoder } = engine;
   const info = {
     host: hostname(),
     pid: process.pid,
@@ -87,18 +119,13 @@ async function createWorker(
   return new Worker({
     store,
     card,
-    get asset() {
-      return engine.asset;
-    },
-    get capacity() {
-      return engine.capacity;
-    },
+    asset,
+    capacity,
     files,
     prepare,
     shared,
     workerId: config.workerId,
-    chunkBytes: config.chunkBytes,
-    heartbeatMs: config.heartbeatMs,
+    heartbeatMs,
     engineTimeoutMs: config.engineTimeoutS * 1000,
     sleepAfterMs: config.sleepAfterS && config.sleepAfterS * 1000,
     stopSignal,
@@ -107,21 +134,22 @@ async function createWorker(
     metrics,
     encoder,
     loads,
+    restart,
     createExecutor: judged(config, engine),
   });
 }
 
-/** By what JUDGE names, if it names anybody. */
+/** Wraps the executor with the moderation module named by JUDGE, if it is set. */
 function judged(
-  { judge: module, judgeTimeoutS, modelId: model }: Config<'worker'>,
+  { judge: module, engineTimeoutS, modelId: model }: Config<'worker'>,
   { createExecutor }: WorkerEngine,
 ): WorkerEngine['createExecutor'] {
   if (module === undefined) return createExecutor;
-  const judge = { module, model, timeoutMs: judgeTimeoutS * 1000 };
+  const judge = { module, model, timeoutMs: judgeTimeoutOf(engineTimeoutS) };
   return (onEvents) => new JudgedExecutor({ ...judge, createExecutor, onEvents });
 }
 
-/** What EXECUTOR names. */
+/** Creates the engine selected by EXECUTOR. */
 function openEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> | WorkerEngine {
   switch (config.executor) {
     case 'process':
@@ -129,6 +157,6 @@ function openEngine(config: Config<'worker'>, options: ProcessEngineOptions): Pr
     case 'http':
       return upstreamEngine(config, options.loads);
     default:
-      return ownEngine(config);
+      return moduleEngine(config);
   }
 }

@@ -8,24 +8,25 @@ import type { ActiveRequestOptions } from './request/active-request.ts';
 
 export interface WorkerOptions
   extends
-    Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'>,
-    Pick<EngineLifeOptions, 'loads' | 'shared' | 'sleepAfterMs' | 'retryMs' | 'stopSignal' | 'log'> {
+    Pick<ActiveRequestOptions, 'encoder'>,
+    Pick<EngineLifeOptions, 'loads' | 'prepare' | 'shared' | 'sleepAfterMs' | 'retryMs' | 'stopSignal' | 'log'> {
   store: StoreConnection;
-  /** All that has to be known before the engine has started. */
+  /** The model's id, which is known before the engine has loaded it. */
   card: Pick<ModelCard, 'id'>;
-  /** What readers of the card need beside it, by what lay there at the last load. */
+  /** Data published with the card, such as a tokenizer. */
   asset?: ModelAsset | undefined;
-  /** What the model is loaded from, where that lies here. */
-  files?: Pick<ModelFiles, 'digest' | 'changed' | 'look'> | undefined;
-  /** Looks before each load at what lies there: `asset` and `capacity` may be others by it. */
-  prepare?: (() => Promise<void>) | undefined;
+  /** The model's files; undefined if they are not on this machine. */
+  files?: Pick<ModelFiles, 'digest' | 'changed' | 'check'> | undefined;
   workerId: string;
-  /** What fits at once: rows of pictures, tokens of text; of an engine that finds out by itself, what it may be. */
+  /** Slots: rows of images or tokens of text. An upper limit if the engine reports its own capacity. */
   capacity: number;
   heartbeatMs: number;
-  /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
+  /** Silence after which an engine with requests counts as hung, ms; longer if its requests should take longer. */
   engineTimeoutMs: number;
+  /** Shown to operators: device, host, process id, version. */
   info: Readonly<Record<string, string | number>>;
   metrics: Metrics;
+  /** Replaces this worker by a fresh one, which loads the current files. */
+  restart: () => void;
   createExecutor: (listener: ExecutorListener) => Executor;
 }

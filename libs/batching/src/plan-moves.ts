@@ -3,96 +3,95 @@ import type { ShardLoad, WorkerMove } from '@darkroom/core';
 type Load = Omit<ShardLoad, 'idle'> & { idle: string[] };
 
 /**
- * Which workers of a model change its shards. A worker serves one at a time. Those with nothing to do go where requests wait, or where there
- * are fewer; no open shard gives its last one for less than a shard that has none. One that has work goes, after that, only where there is
- * no worker at all, or more than twice as much to do for each: if no other one could. Workers at rest stay where they are once they
- * are spread evenly, so nothing goes to and fro.
+ * Plans which workers of a model move to another of its shards; a worker serves one shard at a time. Idle workers move
+ * to shards with queued requests, else to those with fewer workers until they are spread evenly. Only if no idle worker
+ * can help, one busy worker moves to a shard without workers, or with more than twice the load per worker.
  *
- * @param heldUpMs who waits for so long waits for room, and not for the former.
+ * @param heldUpMs requests that wait longer than this are short of capacity, not of scheduling.
  */
 export function planMoves(loads: readonly ShardLoad[], { heldUpMs }: { heldUpMs: number }): WorkerMove[] {
   const shards = loads.map((load): Load => ({ ...load, idle: [...load.idle] }));
-  const moves = [...movesToNeed(shards, heldUpMs), ...movesAtRest(shards)];
+  const moves = [...movesToQueues(shards, heldUpMs), ...movesForBalance(shards)];
   if (moves.length > 0) return moves;
-  const move = patientMove(shards, heldUpMs);
+  const move = busyMove(shards, heldUpMs);
   return move === undefined ? [] : [move];
 }
 
-function movesToNeed(shards: readonly Load[], heldUpMs: number): WorkerMove[] {
+function movesToQueues(shards: readonly Load[], heldUpMs: number): WorkerMove[] {
   const moves: WorkerMove[] = [];
   for (;;) {
-    const to = most(
-      shards.filter((shard) => isInNeed(shard, heldUpMs)),
-      needOf,
+    const to = findMax(
+      shards.filter((shard) => lacksWorkers(shard, heldUpMs)),
+      loadPerWorker,
     );
     if (to === undefined) return moves;
     const mayGo = (shard: Load): boolean => !shard.isOpen || shard.workers > 1 || to.workers === 0;
-    const from = most(
-      shards.filter((shard) => shard !== to && isAtRest(shard) && mayGo(shard)),
+    const from = findMax(
+      shards.filter((shard) => shard !== to && hasIdleOnly(shard) && mayGo(shard)),
       ({ workers }) => workers,
     );
     if (from === undefined) return moves;
-    moves.push(send(from, to));
+    moves.push(moveIdle(from, to));
   }
 }
 
-function movesAtRest(shards: readonly Load[]): WorkerMove[] {
+function movesForBalance(shards: readonly Load[]): WorkerMove[] {
   const moves: WorkerMove[] = [];
   for (;;) {
-    const to = most(
+    const to = findMax(
       shards.filter(({ isOpen }) => isOpen),
       ({ workers }) => -workers,
     );
-    const resting = shards.filter((shard) => shard !== to && isAtRest(shard));
-    const from = resting.find(({ isOpen }) => !isOpen) ?? most(resting, ({ workers }) => workers);
+    const sources = shards.filter((shard) => shard !== to && hasIdleOnly(shard));
+    const from = sources.find(({ isOpen }) => !isOpen) ?? findMax(sources, ({ workers }) => workers);
     if (to === undefined || from === undefined) return moves;
     if (from.isOpen && from.workers - to.workers < 2) return moves;
-    moves.push(send(from, to));
+    moves.push(moveIdle(from, to));
   }
 }
 
-function patientMove(shards: readonly Load[], heldUpMs: number): WorkerMove | undefined {
-  const to = most(
-    shards.filter((shard) => isInNeed(shard, heldUpMs)),
-    needOf,
+function busyMove(shards: readonly Load[], heldUpMs: number): WorkerMove | undefined {
+  const to = findMax(
+    shards.filter((shard) => lacksWorkers(shard, heldUpMs)),
+    loadPerWorker,
   );
   if (to === undefined) return undefined;
   const mayGo = (shard: Load): boolean => {
     if (to.workers === 0) return true;
-    return 2 * demandOf(shard) * to.workers < demandOf(to) * (shard.workers - 1);
+    return 2 * loadOf(shard) * to.workers < loadOf(to) * (shard.workers - 1);
   };
   const others = shards.filter((shard) => shard !== to && shard.busy !== undefined && mayGo(shard));
-  const from = most(others, (shard) => -demandOf(shard) / shard.workers);
+  const from = findMax(others, (shard) => -loadOf(shard) / shard.workers);
   return from && { workerId: from.busy!, from: from.shard, to: to.shard, isPatient: true };
 }
 
-function send(from: Load, to: Load): WorkerMove {
+function moveIdle(from: Load, to: Load): WorkerMove {
   from.workers -= 1;
   to.workers += 1;
-  // It takes one of them at least.
+  // The worker takes at least one of the queued requests.
   to.waiting = Math.max(0, to.waiting - 1);
   return { workerId: from.idle.shift()!, from: from.shard, to: to.shard, isPatient: false };
 }
 
-function isInNeed({ waiting, workers, idle, oldestMs }: Load, heldUpMs: number): boolean {
+function lacksWorkers({ waiting, workers, idle, oldestMs }: Load, heldUpMs: number): boolean {
   return waiting > 0 && idle.length === 0 && (workers === 0 || oldestMs >= heldUpMs);
 }
 
-function isAtRest({ waiting, idle }: Load): boolean {
+function hasIdleOnly({ waiting, idle }: Load): boolean {
   return waiting === 0 && idle.length > 0;
 }
 
-function demandOf({ waiting, running }: Load): number {
+function loadOf({ waiting, running }: Load): number {
   return waiting + running;
 }
 
-/** A shard without a worker goes first. */
-function needOf(shard: Load): number {
-  return demandOf(shard) / shard.workers;
+/** Returns the load per worker: infinite for a shard without workers. */
+function loadPerWorker(shard: Load): number {
+  return loadOf(shard) / shard.workers;
 }
 
-/** The first of those with the highest rank. */
-function most<Item>(items: readonly Item[], rankOf: (item: Item) => number): Item | undefined {
+/** Returns the first item with the highest rank. */
+function findMax<Item>(items: readonly Item[], rankOf: (item: Item) => number): Item | undefined {
   let best: Item | undefined;
   for (const item of items) if (best === undefined || rankOf(item) > rankOf(best)) best = item;
   return best;

@@ -1,122 +1,91 @@
-/** What the API answers. */
-import type { EndedStatus, ModelBase, Range, RequestViewBase } from './base-answers.ts';
-import type { PictureRequest } from './pictures/picture-request.ts';
-import type { RequestOptions } from './request-options.ts';
-import type { TextModel, TextView } from './texts/text-answers.ts';
+/** Responses of the API, by the kind of the request or model. */
+import type * as Api from './api-types.ts';
+import type { RequestId, RequestKind } from './requests.ts';
 
-/** What `submit` resolves to; its `status` is `queued`, unless its idempotency key found an earlier submit. */
-export type AcceptedRequest = Pick<
-  RequestViewBase,
-  'request_id' | 'status' | 'queue_position' | 'eta_seconds' | 'is_possible' | 'urls'
->;
-
-/** What `cancel` resolves to: `canceling` leaves at its next step. */
-export interface CanceledRequest {
-  request_id: string;
-  status: 'canceled' | 'canceling';
+/** The result of `submit`. Its `status` is `queued`, unless the idempotency key found an earlier submission. */
+export interface AcceptedRequest<Kind extends RequestKind = RequestKind> extends Omit<Api.Accepted, 'request_id'> {
+  /** Its type contains the request's kind, if `submit` could infer it. */
+  request_id: RequestId<Kind>;
 }
 
-/** A finished picture, without its bytes. */
-export interface ImageInfo {
-  /** From 0. */
-  index: number;
-  /** A path below the client's `baseUrl`. */
-  url: string;
-  seed: number;
-  /** Pixels, as is `height`. */
-  width: number;
-  height: number;
-  /** Such as `image/png`. */
-  content_type: string;
-  /** Size of the encoded picture. */
-  bytes: number;
-  /** What the model's safety checker says of it; a picture it finds fault with is black. Absent where there is none. */
-  nsfw_content_detected?: boolean;
-}
+/** The result of `cancel`. `canceling`: the request stops at its next step. */
+export type CanceledRequest = Api.Cancel;
 
-/** A finished picture. */
-export interface Picture extends ImageInfo {
-  /** The encoded picture, `bytes` long: a file of the type `content_type`. */
+/** A finished image, without its bytes. `url` is a path below the client's `baseUrl`. */
+export type ImageInfo = Api.Image;
+
+/** A finished image. */
+export interface Image extends ImageInfo {
+  /** The encoded image: `bytes` bytes of the type `content_type`. */
   data: Uint8Array<ArrayBuffer>;
 }
 
-/** All that made the pictures: submitted again, it makes the same ones. */
-export interface PictureParameters
-  extends
-    Required<
-      Omit<
-        PictureRequest,
-        | 'prompt'
-        | 'negative_prompt'
-        | 'output'
-        | 'image'
-        | 'mask'
-        | 'strength'
-        | 'loras'
-        | 'metadata'
-        | 'upscale'
-        | Exclude<keyof RequestOptions, 'model'>
-      >
-    >,
-    Pick<PictureRequest, 'strength' | 'loras' | 'metadata' | 'upscale'> {
-  /** Null once the request has ended, on a server that does not keep prompts. */
-  prompt: string | null;
-  negative_prompt: string | null;
-  /** The path of the picture that it began with, as it was fitted. Null once it is gone, absent where there was none. */
-  image?: string | null;
-  mask?: string | null;
-}
-
-/** A request of pictures as `get` sees it. */
-export interface PictureView extends RequestViewBase {
-  kind: 'picture';
-  /** Steps done, over all pictures of the request. */
-  step: number;
-  total_steps: number;
-  /** One per picture. */
-  seeds: number[];
-  parameters: PictureParameters;
-  /** Tokens at the prompt's end that the model did not read, because it reads no more; null before a picture is done. */
-  prompt_tokens_cut: number | null;
-  /** The same of the negative prompt; 0 where guidance makes no use of it. */
-  negative_prompt_tokens_cut: number | null;
-  /** Those that are done. */
-  images: ImageInfo[];
+/** A request for images, as returned by `get`. Times are ISO 8601. */
+export interface ImageView extends Api.ImageStatus {
   texts?: undefined;
 }
+/** The parameters of a request for images, including defaults. Submitted again, they make the same images. */
+export type ImageParameters = ImageView['parameters'];
 
-/** A request as `get` sees it: of pictures, which has `images`, or of texts, which has `texts`; `kind` says which. */
-export type RequestView = PictureView | TextView;
+/** A request for texts, as returned by `get`. Times are ISO 8601. */
+export interface TextView extends Api.TextStatus {
+  images?: undefined;
+}
+/** The parameters of a request for texts, including defaults. Submitted again, they make the same texts. */
+export type TextParameters = TextView['parameters'];
+/** A finished or partial text. While a block is being written, `░` stands for an unknown token. */
+export type WrittenText = TextView['texts'][number];
+/** A tool call in a text. */
+export type ToolCall = NonNullable<WrittenText['tool_calls']>[number];
+/** Token counts of a request's finished texts. */
+export type TextUsage = TextView['usage'];
+/** `stop`: the text ended by itself or with a stop text. `length`: it reached `max_tokens` or `max_nfe`. */
+export type FinishReason = TextView['finish_reasons'][number];
 
-/** A request after which nothing follows. */
-export type EndedRequest = RequestView & { status: EndedStatus };
+/** The type that `get` returns, by the request's kind. */
+export interface ViewOfKind {
+  image: ImageView;
+  text: TextView;
+}
 
-/** Whether nothing follows. */
+/** A request, as returned by `get`. Requests for images have `images`, for texts `texts`; narrow the type by `kind`. */
+export type RequestView<Kind extends RequestKind = RequestKind> = ViewOfKind[Kind];
+
+/** The state of a request. */
+export type RequestStatus = RequestView['status'];
+/** The terminal states of a request. */
+export type EndedStatus = Exclude<RequestStatus, 'queued' | 'running'>;
+/** Paths below the client's `baseUrl`. */
+export type RequestUrls = RequestView['urls'];
+/** Estimated seconds from now until a request ends. */
+export type EtaSeconds = NonNullable<RequestView['eta_seconds']>;
+/** The reason why a request failed: a stable code for programs, such as `worker_lost`, and a message for users. */
+export type RequestFailure = Api.Failure;
+
+/** A request in a final state. */
+export type EndedRequest<Kind extends RequestKind = RequestKind> = RequestView<Kind> & { status: EndedStatus };
+
+/**
+ * Returns true if the request is in a final state.
+ *
+ * @example
+ *   const request = await client.get(id);
+ *   if (isEnded(request)) console.log(request.status, request.ended_at);
+ */
 export function isEnded(request: RequestView): request is EndedRequest {
   return request.status !== 'queued' && request.status !== 'running';
 }
 
-/** A model of pictures, and what it can do. */
-export interface PictureModel extends ModelBase {
-  kind: 'picture';
-  /** Pixels: width and height are multiples of `multiple`, from `min` to `max`. */
-  sizes: Range & { multiple: number };
-  steps: Range;
-  guidance: Range;
-  /** What `scheduler` takes. */
-  schedulers: string[];
-  /** What is longer is cut. */
-  max_prompt_tokens: number;
-  /** Pictures that requests may bring; absent where there are none. */
-  takes?: ('image' | 'mask')[];
-  /** What `upscale` takes. */
-  upscales: (2 | 4)[];
-  /** What becomes of a picture that its safety checker finds fault with; null: there is none. */
-  safety_checker: 'black' | 'refuse' | null;
-  /** What `loras` takes; absent where there are none. */
-  loras?: { id: string; rank: number }[];
-  defaults: { size: string; num_inference_steps: number; guidance_scale: number; scheduler: string };
-}
+/** An image model and its limits. */
+export interface ImageModel extends Api.ImageModel {}
+/** A text model and its limits. */
+export interface TextModel extends Api.TextModel {}
+/** An entry of `/v1/models`. */
+export type Model = ImageModel | TextModel;
+/** The workers and queues, as `client.call('GET', '/status')` returns them. */
+export interface SystemStatus extends Api.Status {}
+/** Failed requests that operators can retry, as `client.call('GET', '/admin/dead-requests')` returns them. */
+export interface DeadRequestList extends Api.DeadRequestList {}
 
-/** A model of `/v1/models`. */
-export type Model = PictureModel | TextModel;
+/** An adapter of a model. */
+export type ModelLora = NonNullable<ImageModel['loras']>[number];

@@ -1,30 +1,38 @@
-/** What a {@link ClientError} says, field by field. */
+/** The fields of a {@link ClientError}. */
 export type ClientErrorOptions = Pick<ClientError, 'code' | 'message'> &
   Partial<Pick<ClientError, 'status' | 'param' | 'retryAfterS' | 'cause'>>;
 
 /**
- * Whatever went wrong, except an abort: that throws the signal's reason.
+ * Any error except an abort, which throws the signal's reason instead.
  *
  * | `status` | `code` | |
  * | --- | --- | --- |
- * | 400 | `invalid_value`, `missing_field`, … | a field is wrong: `param` |
- * | 404 | `request_not_found`, `model_not_found`, `image_not_found` | never heard of it |
+ * | 400 | `invalid_value`, `missing_field`, … | a field is invalid: `param` |
+ * | 404 | `request_not_found`, `model_not_found`, `image_not_found` | never existed |
  * | 409 | `request_ended`, `image_not_ready` | too late to cancel, too early to fetch |
- * | 410 | `request_gone` | its time is over |
- * | 503 | `overloaded`, `unavailable`, … | come back after `retryAfterS` |
- * | other | the API's, or `http_<status>` for an answer that is not the API's | |
- * | undefined | `connection_failed` | no answer, or none that is whole |
- * | undefined | `timeout` | no answer in time |
- * | 200 | `invalid_answer` | not the API: a proxy's page, most likely |
+ * | 410 | `request_gone` | expired |
+ * | 503 | `overloaded`, `unavailable`, … | retry after `retryAfterS` |
+ * | other | the API's, or `http_<status>` if the response is not from the API | |
+ * | undefined | `connection_failed` | no response, or an incomplete one |
+ * | undefined | `timeout` | no response within `timeoutMs` |
+ * | 200 | `invalid_answer` | not from the API: usually a proxy's page |
+ *
+ * @example
+ *   try {
+ *     await client.submit({ prompt: 'a red apple', n: 1000 });
+ *   } catch (error) {
+ *     if (!(error instanceof ClientError)) throw error;
+ *     console.log(error.status, error.code, error.param); // 400 invalid_value n
+ *   }
  */
 export class ClientError extends Error {
-  /** The HTTP status; undefined when no whole answer came. */
+  /** The HTTP status; undefined if no complete response arrived. */
   readonly status: number | undefined;
-  /** For programs: one per reason, stable. */
+  /** A stable code for programs, one per reason. */
   readonly code: string;
-  /** The field that is wrong. */
+  /** The invalid field. */
   readonly param: string | undefined;
-  /** Seconds after which asking again makes sense. */
+  /** Seconds to wait before the next try. */
   readonly retryAfterS: number | undefined;
 
   constructor({ status, code, message, param, retryAfterS, cause }: ClientErrorOptions) {
@@ -37,30 +45,30 @@ export class ClientError extends Error {
   }
 }
 
-/** Whether the request may have arrived all the same: no answer came, or a proxy lost it. */
-export function isAnswerLost(error: unknown): error is ClientError {
+/** Returns true if the API may have received the request: there was no response, or a proxy lost it. */
+export function isResponseLost(error: unknown): error is ClientError {
   return error instanceof ClientError && [undefined, 502, 504].includes(error.status);
 }
 
-/** Whether the same GET may fare better later. 502 and 504 are what a proxy says while the API behind it starts again. */
-export function isPassing(error: unknown): error is ClientError {
+/** Returns true if a GET may succeed when retried. Proxies return 502 and 504 while the API restarts. */
+export function isTemporary(error: unknown): error is ClientError {
   return error instanceof ClientError && [undefined, 429, 502, 503, 504].includes(error.status);
 }
 
-/** The error in an answer that is not 2xx; reads its body. `what` such as `GET /v1/predict/x`. */
+/** Reads the error from a response that is not 2xx. `what` describes the request, such as `GET /v1/predict/x`. */
 export async function errorOfResponse(response: Response, what: string): Promise<ClientError> {
   const { status } = response;
   const detail = detailOf(await response.text().catch(() => ''));
   return new ClientError({
     status,
     code: textOf(detail['code']) ?? `http_${status}`,
-    message: textOf(detail['message']) ?? `${what} was answered with ${status}`,
+    message: textOf(detail['message']) ?? `${what} returned status ${status}`,
     param: textOf(detail['param']),
     retryAfterS: retryAfterOf(response),
   });
 }
 
-/** `error` of the API's error body; empty for any other body. */
+/** Returns `error` from the API's error body; empty for any other body. */
 function detailOf(text: string): Record<string, unknown> {
   try {
     const { error } = JSON.parse(text) as { error?: Record<string, unknown> | null };
@@ -74,7 +82,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Seconds of `Retry-After`, which is a number or a date; undefined without a usable one. */
+/** Returns the seconds of `Retry-After`, a number or a date; undefined if it is absent or invalid. */
 export function retryAfterOf(response: Response): number | undefined {
   const text = response.headers.get('retry-after');
   if (text === null || text.trim() === '') return undefined;

@@ -4,75 +4,131 @@ import {
   type EndedRequest,
   isEnded,
   type Model,
-  type Picture,
+  type Image,
   type RequestView,
 } from './answers.ts';
-import { ClientError, isAnswerLost } from './client-error.ts';
+import { ClientError, isResponseLost } from './client-error.ts';
 import { requestPath, retrying, sendForJson } from './http.ts';
-import { type Call, type ClientOptions, withDefaults } from './options.ts';
-import type { PictureRequest } from './pictures/picture-request.ts';
-import { fetchInput, fetchPicture } from './pictures/pictures.ts';
+import { type Call, type ClientOptions, type SignalOptions, type SubmitOptions, withDefaults } from './options.ts';
+import { fetchInput, fetchImage } from './images/images.ts';
+import type { AnyRequestId, ImageRequest, RequestKind, TextRequest } from './requests.ts';
 import type { RequestEvent } from './stream-event.ts';
 import { streamRequest } from './stream.ts';
-import type { TextRequest } from './texts/text-request.ts';
-
-export interface SignalOptions {
-  /** Ends the call, which throws the signal's reason. It cancels nothing: that is `cancel`. */
-  signal?: AbortSignal | undefined;
-}
-
-export interface SubmitOptions extends SignalOptions {
-  /** Two submits of the same key and request are one. Default: drawn anew for each call. */
-  idempotencyKey?: string | undefined;
-}
+import type { Submit } from './submit.ts';
 
 export interface StreamOptions extends SignalOptions {
-  /** Id of the last event seen: only what came after it. Default: all from the first. */
+  /** Id of the last event seen: only later events are yielded. Default: all events. */
   after?: string | undefined;
 }
 
-/** Seconds for which `wait` leaves a connection silent: many proxies cut it after 30 or 60. */
+/** Seconds of a long poll: many proxies cut a silent connection after 30 or 60. */
 const longPollS = 25;
-/** Seconds between polls when the server names none. */
+/** Seconds between polls if the server sends no `Retry-After`. */
 const pollEveryS = 1;
 
-/** Every function throws {@link ClientError}, or the reason of its signal. All but `ask` try again by themselves. */
+/** All functions throw {@link ClientError}, or their signal's reason. All but `call` retry automatically. */
 export type Client = ReturnType<typeof createClient>;
 
-/** A client of a Darkroom API. Holds no connection and needs no closing. */
+/**
+ * Creates a client of a Darkroom API. It holds no connection and needs no closing.
+ *
+ * @example
+ *   const client = createClient({ baseUrl: 'http://127.0.0.1:8080', apiKey: 'sk-…' });
+ *   const { request_id } = await client.submit({ prompt: 'a red apple' });
+ */
 export function createClient(options: ClientOptions) {
   const defaults = withDefaults(options);
   const callOf = ({ signal }: SignalOptions = {}): Call => ({ ...defaults, signal });
   return {
-    /** The models and their limits. */
+    /**
+     * Returns the models and their limits.
+     *
+     * @example
+     *   const ids = (await client.models()).filter(({ kind }) => kind === 'image').map(({ id }) => id);
+     */
     models: async (given?: SignalOptions): Promise<Model[]> =>
       (await getJson<{ data: Model[] }>(callOf(given), '/v1/models')).data,
-    /** Asks for pictures or texts; resolves at once. Tried again when an answer gets lost, and stored once. */
-    submit: (request: PictureRequest | TextRequest, given?: SubmitOptions): Promise<AcceptedRequest> =>
-      submitRequest(callOf(given), request, given?.idempotencyKey),
-    /** Where a request is. 404: there is none; 410: its time is over. */
-    get: (id: string, given?: SignalOptions): Promise<RequestView> => getJson(callOf(given), requestPath(id)),
-    /** Resolves when the request has ended, whichever way: look at its `status`. Texts are in it. */
-    wait: (id: string, given?: SignalOptions): Promise<EndedRequest> => awaitEnd(callOf(given), requestPath(id)),
     /**
-     * The request's events, each once and none left out, over broken connections and restarted servers, with whole
-     * pictures and each piece of a text once; over after one of `succeeded`, `failed`, `canceled` and `expired`. Leaving the loop cancels nothing.
+     * Submits a request for images or texts; resolves when it is queued. Retried if the response is lost, and stored
+     * only once.
+     *
+     * @example
+     *   const { request_id } = await client.submit({ prompt: 'a red apple', size: '64x64', seed: 7 });
      */
-    stream: (id: string, given?: StreamOptions): AsyncGenerator<RequestEvent, void> =>
-      streamRequest(callOf(given), id, given?.after),
-    /** Waiting: `canceled`; running: `canceling`, it leaves at its next step. 409: it has ended. */
+    submit: ((request: ImageRequest | TextRequest, given?: SubmitOptions): Promise<AcceptedRequest> =>
+      submitRequest(callOf(given), request, given?.idempotencyKey)) as Submit,
+    /**
+     * Returns a request's state. 404: it never existed; 410: it expired.
+     *
+     * @example
+     *   const { status, queue_position } = await client.get(id);
+     */
+    get: <Kind extends RequestKind = RequestKind>(
+      id: AnyRequestId<Kind>,
+      given?: SignalOptions,
+    ): Promise<RequestView<Kind>> => getJson(callOf(given), requestPath(id)),
+    /**
+     * Resolves when the request has ended, with any final `status`. The result contains the texts.
+     *
+     * @example
+     *   const messages = [{ role: 'user', content: 'a fruit' }];
+     *   const { request_id } = await client.submit({ model: 'emoji-writer', messages });
+     *   const { status, texts } = await client.wait(request_id);
+     */
+    wait: <Kind extends RequestKind = RequestKind>(
+      id: AnyRequestId<Kind>,
+      given?: SignalOptions,
+    ): Promise<EndedRequest<Kind>> => awaitEnd(callOf(given), requestPath(id)) as Promise<EndedRequest<Kind>>,
+    /**
+     * Yields the request's events in order, each once, across broken connections and server restarts. Images are
+     * complete, and each chunk of a text comes once. Ends after one of `succeeded`, `failed`, `canceled` and `expired`;
+     * leaving the loop cancels nothing. The id from `submit`, or `stream<'text'>(id)`, narrows the event types.
+     *
+     * @example
+     *   for await (const event of client.stream(id)) {
+     *     if (event.type === 'progress') console.log(event.step ?? event.tokens);
+     *     if (event.type === 'image') console.log(event.url, event.data.length);
+     *   }
+     */
+    stream: <Kind extends RequestKind = RequestKind>(
+      id: AnyRequestId<Kind>,
+      given?: StreamOptions,
+    ): AsyncGenerator<RequestEvent<Kind>, void> =>
+      streamRequest(callOf(given), id, given?.after) as AsyncGenerator<RequestEvent<Kind>, void>,
+    /**
+     * Cancels a request. `canceled`: it was queued; `canceling`: it runs and stops at its next step. 409: it has ended.
+     *
+     * @example
+     *   const { status } = await client.cancel(id);
+     */
     cancel: (id: string, given?: SignalOptions): Promise<CanceledRequest> => cancelRequest(callOf(given), id),
-    /** The pictures that are done, with their bytes; all of them after `wait`. */
-    async images(id: string, given?: SignalOptions): Promise<Picture[]> {
+    /**
+     * Returns the finished images with their bytes; after `wait`, all of them.
+     *
+     * @example
+     *   const images = await client.images(id);
+     *   const blobs = images.map(({ data, content_type }) => new Blob([data], { type: content_type }));
+     */
+    async images(id: string, given?: SignalOptions): Promise<Image[]> {
       const call = callOf(given);
       const { images = [] } = await getJson<RequestView>(call, requestPath(id));
-      return Promise.all(images.map((image) => fetchPicture(call, image)));
+      return Promise.all(images.map((image) => fetchImage(call, image)));
     },
-    /** A picture that a request began with, as it was fitted to the size that is drawn. 404: there is none (any more). */
+    /**
+     * Returns a request's input image, fitted to the output size. 404: there is none, or it was deleted.
+     *
+     * @example
+     *   const mask = await client.input(id, 'mask');
+     */
     input: (id: string, name: 'image' | 'mask', given?: SignalOptions): Promise<Blob> =>
       fetchInput(callOf(given), `${requestPath(id)}/inputs/${name}`),
-    /** What the API answers at a path that has no function here, such as `/status`; tried once. */
-    ask: async <Body>(method: 'GET' | 'POST', path: string, given?: SignalOptions): Promise<Body> =>
+    /**
+     * Calls a path of the API that has no function here, such as `/status`; tries once.
+     *
+     * @example
+     *   const { workers } = await client.call<SystemStatus>('GET', '/status');
+     */
+    call: async <Body>(method: 'GET' | 'POST' | 'DELETE', path: string, given?: SignalOptions): Promise<Body> =>
       (await sendForJson<Body>(callOf(given), path, { method })).body,
   };
 }
@@ -81,52 +137,65 @@ async function getJson<Body>(call: Call, path: string): Promise<Body> {
   return (await retrying(call, () => sendForJson<Body>(call, path))).body;
 }
 
-/** Tried again when the answer got lost: the key makes all tries one request. A refusal (503, 429) is thrown at once. */
+/**
+ * Submits a request. Retries if the response is lost: the key makes all tries one request. A refusal (503, 429) is
+ * thrown immediately.
+ */
 async function submitRequest(
   call: Call,
-  request: PictureRequest | TextRequest,
-  key = randomKey(),
+  request: ImageRequest | TextRequest,
+  key = drawIdempotencyKey(),
 ): Promise<AcceptedRequest> {
   const body = bodyOf(request);
   const type: Record<string, string> = typeof body === 'string' ? { 'content-type': 'application/json' } : {};
   const options = { method: 'POST', headers: { ...type, 'idempotency-key': key }, body } as const;
   const attempt = () => sendForJson<AcceptedRequest>(call, '/v1/predict', options);
-  return (await retrying(call, attempt, isAnswerLost)).body;
+  return (await retrying(call, attempt, isResponseLost)).body;
 }
 
-/** JSON; a form where there are files, with the other fields as JSON. */
-function bodyOf(request: PictureRequest | TextRequest): string | FormData {
+/** Returns JSON, or a form if there are files, with the other fields as JSON. */
+function bodyOf(request: ImageRequest | TextRequest): string | FormData {
   const fields = Object.entries(request).filter(([, value]) => value !== undefined);
   if (!fields.some(([, value]) => value instanceof Blob)) return JSON.stringify(request);
   const form = new FormData();
   for (const [name, value] of fields) {
-    const isAsItIs = typeof value === 'string' || value instanceof Blob;
-    form.set(name, isAsItIs ? value : JSON.stringify(value));
+    const isRaw = typeof value === 'string' || value instanceof Blob;
+    form.set(name, isRaw ? value : JSON.stringify(value));
   }
   return form;
 }
 
-/** 128 random bits. `crypto.randomUUID` is not there on pages without TLS. */
-function randomKey(): string {
+/**
+ * Draws 128 random bits, for `submit`: store the key first, and a submission survives a restart of your program. Unlike
+ * `crypto.randomUUID`, it works on pages without TLS.
+ *
+ * @example
+ *   const idempotencyKey = drawIdempotencyKey();
+ *   await client.submit({ prompt: 'a red apple' }, { idempotencyKey });
+ */
+export function drawIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Long polls, which bring neither previews nor pictures. */
+/** Waits for the end with long polls, which carry neither previews nor images. */
 async function awaitEnd(call: Call, path: string): Promise<EndedRequest> {
   for (;;) {
     const { body, retryAfterS = pollEveryS } = await retrying(call, (failures) =>
-      // Something in between may have less patience than this one; then short polls do the same soon enough.
+      // A proxy may cut the long poll; after a failure, use a short poll.
       failures > 0
         ? sendForJson<RequestView>(call, path)
-        : sendForJson<RequestView>(call, `${path}?wait=${longPollS}`, { heldBackMs: longPollS * 1000 }),
+        : sendForJson<RequestView>(call, `${path}?wait=${longPollS}`, { responseDelayMs: longPollS * 1000 }),
     );
     if (isEnded(body)) return body;
     await call.delay(retryAfterS * 1000, call.signal);
   }
 }
 
-/** Canceling twice is canceling once, so a lost answer is asked for again; a 409 then may be our own doing. */
+/**
+ * Cancels a request. Retries if the response is lost, because canceling is idempotent. After a retry, a 409 may result
+ * from the first try.
+ */
 async function cancelRequest(call: Call, id: string): Promise<CanceledRequest> {
   let tries = 0;
   const attempt = (failures: number) => {

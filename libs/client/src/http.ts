@@ -1,13 +1,13 @@
-/** One try at the API, the reading of its answer, and when to try again. */
-import { ClientError, errorOfResponse, isPassing, retryAfterOf } from './client-error.ts';
+/** Sends single requests, reads responses, and retries. */
+import { ClientError, errorOfResponse, isTemporary, retryAfterOf } from './client-error.ts';
 import type { Call } from './options.ts';
 
 const firstBackOffMs = 250;
 const maxBackOffMs = 15_000;
-/** The longest timer there is; a longer one would fire at once. */
+/** Maximum of setTimeout; a longer timer would fire immediately. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** Path of a request below the client's `baseUrl`. */
+/** Returns a request's path below the client's `baseUrl`. */
 export function requestPath(id: string): string {
   return `/v1/predict/${encodeURIComponent(id)}`;
 }
@@ -16,55 +16,65 @@ export interface SendOptions {
   method?: 'GET' | 'POST' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
   body?: string | FormData;
-  /** Milliseconds for which the server was asked to hold its answer back. */
-  heldBackMs?: number;
+  /** Milliseconds that the server was asked to delay its response. */
+  responseDelayMs?: number;
 }
 
-/** One try. Resolves when a 2xx answer begins; throws {@link ClientError}, or the signal's reason. */
+/** Joins URL and path. Behind a proxy, `baseUrl` may have a path; paths from the server may already begin with it. */
+function urlBelow(baseUrl: string, path: string): string {
+  const origin = /^[a-z]+:\/\/[^/]+/i.exec(baseUrl)?.[0] ?? '';
+  const prefix = baseUrl.slice(origin.length);
+  return prefix !== '' && path.startsWith(`${prefix}/`) ? `${origin}${path}` : `${baseUrl}${path}`;
+}
+
+/** Sends one request. Resolves when a 2xx response begins; throws {@link ClientError}, or the signal's reason. */
 export async function send(
   call: Call,
   path: string,
-  { method = 'GET', headers = {}, body, heldBackMs = 0 }: SendOptions = {},
+  { method = 'GET', headers = {}, body, responseDelayMs = 0 }: SendOptions = {},
 ): Promise<Response> {
   const { fetch, baseUrl, signal } = call;
-  // Without the query: the signature of a link is nothing for logs.
+  // Without the query, which may contain a link's signature: errors are logged.
   const what = `${method} ${path.replace(/\?.*/, '')}`;
-  const patienceMs = call.timeoutMs + heldBackMs;
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), patienceMs);
+  const deadlineMs = call.timeoutMs + responseDelayMs;
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(), deadlineMs);
   try {
-    const response = await fetch(`${baseUrl}${path}`, {
+    const response = await fetch(urlBelow(baseUrl, path), {
       method,
       headers: { ...call.headers, ...headers },
       ...(body === undefined ? {} : { body }),
-      signal: signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]),
+      signal: signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]),
     });
     if (response.ok) return response;
     throw await errorOfResponse(response, what);
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof ClientError) throw error;
-    if (late.signal.aborted)
-      throw new ClientError({ code: 'timeout', message: `${what} was not answered within ${patienceMs} ms` });
-    throw connectionFailed(what, error);
+    if (timeout.signal.aborted)
+      throw new ClientError({ code: 'timeout', message: `${what} had no response within ${deadlineMs} ms` });
+    throw connectionError(what, error);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** No answer to `what`, or none that is whole. */
-export function connectionFailed(what: string, cause?: unknown): ClientError {
+/** Creates the error for a missing or incomplete response; `what` describes the request. */
+export function connectionError(what: string, cause?: unknown): ClientError {
   return new ClientError({ code: 'connection_failed', message: `the connection failed: ${what}`, cause });
 }
 
-/** What came, and in how many seconds asking again makes sense. */
-interface JsonAnswer<Body> {
+/** A JSON body, and the seconds to wait before the next request. */
+interface JsonResponse<Body> {
   body: Body;
   retryAfterS: number | undefined;
 }
 
-/** The JSON of one try. Throws as {@link send} and {@link readParts}, and {@link ClientError} for what is not JSON. */
-export async function sendForJson<Body>(call: Call, path: string, options?: SendOptions): Promise<JsonAnswer<Body>> {
+/**
+ * Sends one request and parses the JSON. Throws as {@link send} and {@link readParts}, and {@link ClientError} if it is
+ * not JSON.
+ */
+export async function sendForJson<Body>(call: Call, path: string, options?: SendOptions): Promise<JsonResponse<Body>> {
   const response = await send(call, path, options);
   const text = new TextDecoder().decode(await readBytes(call, response));
   try {
@@ -74,29 +84,31 @@ export async function sendForJson<Body>(call: Call, path: string, options?: Send
   }
 }
 
-/** An answer's body, whole; throws as {@link readParts}. */
+/** Reads a complete body. Throws as {@link readParts}. */
 export async function readBytes(call: Call, { body }: Response): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array[] = [];
   if (body !== null) for await (const part of readParts(call, body)) parts.push(part);
-  return joined(parts);
+  return concatenate(parts);
 }
 
-export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+export function concatenate(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;
   for (const part of parts) {
-    whole.set(part, offset);
+    bytes.set(part, offset);
     offset += part.length;
   }
-  return whole;
+  return bytes;
 }
 
-/** A body as it comes. Throws {@link ClientError} when it breaks off or stalls, or the signal's reason. */
+/**
+ * Yields a body's parts as they arrive. Throws {@link ClientError} if it breaks off or stalls, or the signal's reason.
+ */
 export async function* readParts<Part extends Uint8Array>(
   { silenceMs, signal }: Call,
   body: ReadableStream<Part>,
 ): AsyncGenerator<Part, void> {
-  // Not `for await`: Safari's streams are no iterables.
+  // Not `for await`: in Safari, streams are not iterable.
   const reader = body.getReader();
   try {
     for (;;) {
@@ -106,16 +118,16 @@ export async function* readParts<Part extends Uint8Array>(
     }
   } catch (error) {
     signal?.throwIfAborted();
-    throw connectionFailed('an answer broke off', error);
+    throw connectionError('a response broke off', error);
   } finally {
-    // Closes the connection of a reader that leaves; nothing to wait for.
+    // Closes the connection if the consumer stops early.
     reader.cancel().catch(() => {});
   }
 }
 
 function readWithin<Part>(reader: ReadableStreamDefaultReader<Part>, ms: number): Promise<Part | undefined> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`nothing came for ${ms} ms`)), ms);
+    const timer = setTimeout(() => reject(new Error(`no data for ${ms} ms`)), ms);
     reader
       .read()
       .then(({ value }) => resolve(value), reject)
@@ -123,34 +135,34 @@ function readWithin<Part>(reader: ReadableStreamDefaultReader<Part>, ms: number)
   });
 }
 
-/** Tries again what may fare better later, up to `maxRetries` times; for what may safely be done twice. */
+/** Retries an idempotent operation after temporary errors, up to `maxRetries` times. */
 export async function retrying<Result>(
   call: Call,
   attempt: (failures: number) => Promise<Result>,
-  isWorthIt: (error: unknown) => error is ClientError = isPassing,
+  isRetryable: (error: unknown) => error is ClientError = isTemporary,
 ): Promise<Result> {
   for (let failures = 0; ; failures++) {
     try {
       return await attempt(failures);
     } catch (error) {
-      if (!isWorthIt(error) || failures >= call.maxRetries) throw error;
+      if (!isRetryable(error) || failures >= call.maxRetries) throw error;
       await backOff(call, { failures, retryAfterS: error.retryAfterS });
     }
   }
 }
 
 export interface BackOffOptions {
-  /** Tries in a row that brought nothing, before the one that just did so. */
+  /** Failed tries in a row, not counting the latest. */
   failures: number;
-  /** What the server's `retry:` asks for, in place of the first wait. */
+  /** The server's `retry:`, which replaces the first wait. */
   retryMs?: number | undefined;
-  /** What the server's `Retry-After` asks for: never less. */
+  /** The server's `Retry-After`, the minimum wait. */
   retryAfterS?: number | undefined;
 }
 
 /**
- * Waits before the next try: doubled each time up to 15 s, and up to half as much again by chance, so that a thousand
- * clients of a process that died do not come back in the same moment.
+ * Waits before the next try: exponential back-off up to 15 s, with up to 50 % jitter so that the clients of a process
+ * that died do not reconnect at the same moment.
  */
 export function backOff(
   { random, delay, signal }: Call,

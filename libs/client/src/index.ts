@@ -1,20 +1,9 @@
 export * from './answers.ts';
-export type {
-  EndedStatus,
-  EtaSeconds,
-  ModelBase,
-  RequestFailure,
-  RequestStatus,
-  RequestUrls,
-  RequestViewBase,
-} from './base-answers.ts';
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
-export { createClient, type Client, type SignalOptions, type StreamOptions, type SubmitOptions } from './client.ts';
-export type { ClientOptions } from './options.ts';
-export { readMetadata } from './pictures/metadata/read-metadata.ts';
-export type { OutputFormat, PictureRequest, PreviewRequest } from './pictures/picture-request.ts';
-export type { RequestOptions } from './request-options.ts';
+export { createClient, drawIdempotencyKey, type Client, type StreamOptions } from './client.ts';
+export type { ClientOptions, SignalOptions, SubmitOptions } from './options.ts';
+export { readMetadata } from './images/metadata/read-metadata.ts';
+export type * from './requests.ts';
 export type * from './stream-event.ts';
-export type * from './texts/text-answers.ts';
-export type * from './texts/text-form.ts';
-export type { TextMessage, TextRequest } from './texts/text-request.ts';
+export type { Submit } from './submit.ts';
+export { textAfter, type TextChange } from './texts/output-text.ts';

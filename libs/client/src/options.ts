@@ -1,37 +1,48 @@
-/** Where the API is, and how to reach it. */
+/** Options of a client: the API's address, authentication and retries. */
 export interface ClientOptions {
-  /** Such as `http://127.0.0.1:8080`; a path is kept, for an API behind a proxy. Empty is this page's own origin. */
+  /** Such as `http://127.0.0.1:8080`, or with a path for an API behind a proxy. Empty: the page's own origin. */
   baseUrl: string;
-  /** Another `fetch`; default: the global one. */
+  /** A replacement for the global `fetch`. */
   fetch?: typeof globalThis.fetch;
-  /** Sent as `Authorization: Bearer …`, for an API that wants keys. */
+  /** Sent as `Authorization: Bearer …`, for an API that requires keys. */
   apiKey?: string | undefined;
-  /** Sent with every request, for a proxy in between. */
+  /** Sent with every request, for example for a proxy. */
   headers?: Readonly<Record<string, string>>;
   /**
-   * How often in a row a request or a stream's connection is tried again; default 10, a bit over a minute. An event
-   * that arrives starts the count anew. Submitting is tried again when its answer got lost, and stored once all the same.
+   * Maximum retries in a row of a request or a stream's connection; default 10, a bit over a minute. Each event resets
+   * the count. A submission whose response is lost is retried, and stored only once.
    */
   maxRetries?: number;
-  /** Milliseconds until an answer must have begun; default 30,000. */
+  /** Milliseconds until a response must begin; default 30,000. */
   timeoutMs?: number;
-  /** Milliseconds without a byte after which a connection counts as lost; default 45,000, three heartbeats of a stream. */
+  /** Milliseconds without data until a connection counts as lost; default 45,000, three heartbeats of a stream. */
   silenceMs?: number;
-  /** Waits before another try; rejects with the signal's reason. For tests that must not wait. */
+  /** Waits before a retry; rejects with the signal's reason. For tests. */
   delay?: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
-  /** From 0 up to 1: the jitter of the waits. For tests. */
+  /** Returns a number from 0 up to 1, for the jitter of waits. For tests. */
   random?: () => number;
 }
 
-/** The options with all defaults, and what ends this call. */
+/** Options of every function. */
+export interface SignalOptions {
+  /** Aborts the call, which throws the signal's reason. Does not cancel the request: use `cancel`. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface SubmitOptions extends SignalOptions {
+  /** Submissions with the same key and body are one request. Default: a random key per call. */
+  idempotencyKey?: string | undefined;
+}
+
+/** The options of one call, with defaults and its signal. */
 export interface Call extends Required<Omit<ClientOptions, 'apiKey'>> {
   signal: AbortSignal | undefined;
 }
 
-/** A `baseUrl` may end with slashes. */
+/** Applies the defaults, and removes trailing slashes from `baseUrl`. */
 export function withDefaults({
   baseUrl,
-  // Called without `this`, and looked up late: browsers refuse it on another object, tests replace it.
+  // Called without `this`, as browsers require; looked up on each call, because tests replace it.
   fetch = (input, init) => globalThis.fetch(input, init),
   apiKey,
   headers: otherHeaders = {},

@@ -1,24 +1,8 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import type { ImageInfo } from './answers.ts';
-import { ClientError, isPassing } from './client-error.ts';
-import { backOff, connectionFailed, readParts, requestPath, send } from './http.ts';
+import { ClientError, isTemporary } from './client-error.ts';
+import { backOff, connectionError, readParts, requestPath, send } from './http.ts';
 import type { Call } from './options.ts';
-import type { ImageEvent, RequestEvent, TextEvent } from './stream-event.ts';
-
-/** A part of a picture, as `image` events bring it. */
-export interface ChunkEvent extends ImageInfo, Pick<ImageEvent, 'type' | 'id' | 'request_id' | 'timestamp'> {
-  /** From 0. */
-  chunk_index: number;
-  total_chunks: number;
-  /** Null when the bytes were gone when the event was read. */
-  b64: string | null;
-}
-
-/** A text's end as the API sends it: the text itself came before. */
-export type TextEndEvent = Omit<TextEvent, 'text'>;
-
-/** An event as the API sends it: pictures in chunks, and texts as workers wrote them, a piece of one twice perhaps. */
-export type SentEvent = Exclude<RequestEvent, ImageEvent | TextEvent> | ChunkEvent | TextEndEvent;
+import type { SentEvent } from './stream-event.ts';
 
 const endTypes: ReadonlySet<string> = new Set<SentEvent['type']>(['succeeded', 'failed', 'canceled', 'expired']);
 const types: ReadonlySet<string> = new Set<SentEvent['type']>([
@@ -38,9 +22,9 @@ const types: ReadonlySet<string> = new Set<SentEvent['type']>([
 ]);
 
 /**
- * The events of a request in order, those after the event `after` or all, each once, over as many connections as it
- * takes. Ends after `[DONE]`. Throws {@link ClientError} for what does not pass, or when `maxRetries` connections in a
- * row brought nothing.
+ * Yields the events of a request in order, after the event `after` or all, each once, across as many connections as
+ * necessary. Ends after `[DONE]`. Throws {@link ClientError} for a permanent error, or when `maxRetries` connections in
+ * a row bring nothing.
  */
 export async function* resumeEvents(
   call: Call,
@@ -54,15 +38,15 @@ export async function* resumeEvents(
   let failures = 0;
   const parserOptions: ParserOptions = {
     onRetry: (ms) => (retryMs = ms),
-    // Heartbeats come every 15 s, so silence is a connection whose other end is gone without a word.
+    // Heartbeats come every 15 s: a silent connection has lost its other end.
     onComment: () => (failures = 0),
   };
   for (;;) {
-    let error = connectionFailed(`the events of ${id} were cut`);
+    let error = connectionError(`the events of ${id} were cut`);
     try {
       for await (const message of readMessages(call, await openEvents(call, id, last), parserOptions)) {
         if (message.data === '[DONE]') return;
-        // A server or proxy that does not know where we were begins anew.
+        // A server or proxy that ignores `Last-Event-ID` starts again from the first event.
         if (message.id === undefined || (last !== undefined && !isAfter(message.id, last))) continue;
         const event = eventOf(message, message.id);
         last = message.id;
@@ -72,10 +56,10 @@ export async function* resumeEvents(
         yield event;
       }
     } catch (caught) {
-      if (!isPassing(caught)) throw caught;
+      if (!isTemporary(caught)) throw caught;
       error = caught;
     }
-    // Nothing follows the end, so nothing is lost with the rest.
+    // No event follows a final one, so losing the rest of the connection does not matter.
     if (isEnded) return;
     if (failures >= call.maxRetries) throw error;
     await backOff(call, { failures, retryMs, retryAfterS: error.retryAfterS });
@@ -90,13 +74,13 @@ async function openEvents(call: Call, id: string, last: string | undefined): Pro
   const type = response.headers.get('content-type') ?? 'nothing';
   if (response.body !== null && type.startsWith('text/event-stream')) return response.body;
   response.body?.cancel().catch(() => {});
-  const message = `GET ${path} was answered with ${type}, expected text/event-stream`;
+  const message = `GET ${path} returned content type ${type}, expected text/event-stream`;
   throw new ClientError({ status: response.status, code: 'invalid_answer', message });
 }
 
 type ParserOptions = Pick<Parameters<typeof createParser>[0], 'onRetry' | 'onComment'>;
 
-/** Ends when the connection does, in order or not: a message without its empty line is not one. */
+/** Yields messages until the connection ends or breaks. Incomplete messages (without an empty line) are dropped. */
 async function* readMessages(
   call: Call,
   body: ReadableStream<Uint8Array>,
@@ -111,19 +95,22 @@ async function* readMessages(
   }
 }
 
-/** Whether the event `id` comes after `last`. Ids are those of Redis streams, `<sequence>-<number>` or `<sequence>`. */
+/**
+ * Returns true if the event `id` is later than `last`. Ids are those of Redis streams, `<sequence>-<number>` or
+ * `<sequence>`.
+ */
 function isAfter(id: string, last: string): boolean {
   const [sequence = 0, number = 0] = id.split('-').map(Number);
   const [lastSequence = 0, lastNumber = 0] = last.split('-').map(Number);
   return sequence > lastSequence || (sequence === lastSequence && number > lastNumber);
 }
 
-/** Undefined for an event that this version does not know: later ones of the API may bring others. */
+/** Parses an event. Returns undefined for types that this version does not know: newer servers may send others. */
 function eventOf({ event: type = '', data }: EventSourceMessage, id: string): SentEvent | undefined {
   if (!types.has(type)) return undefined;
   try {
     return { ...(JSON.parse(data) as object), type, id } as SentEvent;
   } catch (error) {
-    throw connectionFailed(`event ${id} is not JSON`, error);
+    throw connectionError(`event ${id} is not JSON`, error);
   }
 }

@@ -1,167 +1,62 @@
-import type { Picture, PictureView } from './answers.ts';
-import type { RequestFailure } from './base-answers.ts';
-import type { FinishReason, TextUsage } from './texts/text-answers.ts';
+import type * as Api from './api-types.ts';
+import type { Image } from './answers.ts';
+import type { RequestKind } from './requests.ts';
 
-interface EventOf<Type extends string> {
-  type: Type;
-  /** Its place in the request's log: `stream(id, { after })` begins behind it. */
-  id: string;
-  request_id: string;
-  /** ISO 8601. */
-  timestamp: string;
-}
+export type {
+  CanceledEvent,
+  DeltaEvent,
+  ExpiredEvent,
+  FailedEvent,
+  LoadingEvent,
+  QueuedEvent,
+  ResetEvent,
+  SnapshotEvent,
+  StartedEvent,
+  TokenLogprob,
+} from './api-types.ts';
 
-/** It waits. Comes again when the worker that ran it was lost or stopped. */
-export interface QueuedEvent extends EventOf<'queued'> {
-  /** Requests that will be dispatched before this one. */
-  queue_position: number;
-  /** From 1. */
-  attempt: number;
-}
+/** `Event`, whose type also names the fields of `Other`, which are always absent: for events of any kind. */
+type Without<Other, Event> = Event & { [Field in Exclude<keyof Other, keyof Event>]?: undefined };
 
-/** A worker has it. */
-export interface StartedEvent extends EventOf<'started'> {
-  /** From 1. */
-  attempt: number;
-}
+/** An image advanced by one step. */
+export type ImageProgressEvent = Without<Api.TextProgressEvent, Api.ImageProgressEvent>;
+/** Number of tokens written so far; the text comes in `delta` and `snapshot` events. */
+export type TextProgressEvent = Without<Api.ImageProgressEvent, Api.TextProgressEvent>;
 
-/** Its worker slept, and loads the model first. */
-export interface LoadingEvent extends EventOf<'loading'> {
-  /** What the last load there took. */
-  expected_seconds?: number;
-}
-
-/** One picture is a step further. */
-export interface PictureProgressEvent extends EventOf<'progress'> {
-  /** Of the picture, from 0. */
-  index: number;
-  /** Steps done. */
-  step: number;
-  total_steps: number;
-  /** 0 to 1. */
-  progress: number;
-  /** At some steps: the work so far as a data URL, for the `src` of an `<img>`. */
-  preview?: string;
-  tokens?: undefined;
-}
-
-/** So many tokens of a text are written; its words come as `delta` and `snapshot`. */
-export interface TextProgressEvent extends EventOf<'progress'> {
-  /** Of the text, from 0. */
-  index: number;
-  tokens: number;
-  max_tokens?: number;
-  step?: undefined;
-}
-
-/** What is said of a piece of text, where it came as it was written. */
-export interface TextPiece {
-  token_ids?: number[];
-  /** Of block diffusion: calls of the model after the prompt, up to this piece. */
-  nfe?: number;
-  /** For each token, with `logprobs`. */
-  logprobs?: TokenLogprob[];
-}
-
-/** How probable a token was. */
-export interface TokenLogprob {
-  token: string;
-  /** Natural logarithm. */
-  logprob: number;
-  /** UTF-8. */
-  bytes: number[];
-  top: Omit<TokenLogprob, 'top'>[];
-}
-
-/** Something was added to a text, and stays: each piece comes once. */
-export interface DeltaEvent extends EventOf<'delta'>, TextPiece {
-  /** Of the text, from 0. */
-  index: number;
-  /** Where it begins: what was before it, in UTF-16 units, as in JavaScript's strings. */
-  offset: number;
+/** A text is done. Its chunks were received completely, or it was fetched. */
+export interface TextEvent extends Api.TextEndEvent {
+  /** The complete text. */
   text: string;
 }
 
 /**
- * Of block diffusion: what stands in the block that is being written, `░` for each token that is not known yet. It takes
- * the place of the snapshot before it, and the delta that follows takes its place.
+ * An image is done. Its chunks were received completely, or it was fetched. It may be sent again by a worker that
+ * takes over after a `queued` event with a higher `attempt`; the later one is valid.
  */
-export interface SnapshotEvent extends Omit<DeltaEvent, 'type'> {
-  type: 'snapshot';
+export interface ImageEvent extends Pick<Api.ImageChunkEvent, 'type' | 'id' | 'request_id' | 'timestamp'>, Image {}
+
+/** Final: all images are done. */
+export type ImagesSucceededEvent = Without<Api.TextsSucceededEvent, Api.ImagesSucceededEvent>;
+/** Final: all texts are done. */
+export type TextsSucceededEvent = Without<Api.ImagesSucceededEvent, Api.TextsSucceededEvent>;
+
+/** Events of every request. */
+export type CommonEvent =
+  | Api.QueuedEvent
+  | Api.StartedEvent
+  | Api.LoadingEvent
+  | Api.FailedEvent
+  | Api.CanceledEvent
+  | Api.ExpiredEvent;
+
+/** Events of only one kind of requests. */
+export interface EventsOfKind {
+  image: ImageProgressEvent | ImageEvent | ImagesSucceededEvent;
+  text: TextProgressEvent | Api.DeltaEvent | Api.SnapshotEvent | Api.ResetEvent | TextEvent | TextsSucceededEvent;
 }
 
-/** What was written from `offset` on is void: a worker that took over did not write the same. Not where models are `deterministic`. */
-export interface ResetEvent extends EventOf<'reset'> {
-  index: number;
-  offset: number;
-}
+/** An event of `stream`: of any request, or of one kind, such as `RequestEvent<'text'>`. */
+export type RequestEvent<Kind extends RequestKind = RequestKind> = CommonEvent | EventsOfKind[Kind];
 
-/** A text is done. All of it came, or it was fetched. */
-export interface TextEvent extends EventOf<'text'> {
-  /** From 0. */
-  index: number;
-  /** All of it. */
-  text: string;
-  /** Of its UTF-8. */
-  bytes: number;
-  finish_reason: FinishReason;
-  /** The stop text that ended it. */
-  stop?: string;
-  prompt_tokens: number;
-  completion_tokens: number;
-  cached_tokens: number;
-  /** Of the model, after the prompt. */
-  calls: number;
-}
-
-/**
- * A picture is done. All of its chunks came, or it was fetched. It may come a second time from the worker that takes
- * over after a `queued` event with a higher `attempt`; the later one is the one that stays.
- */
-export interface ImageEvent extends EventOf<'image'>, Picture {}
-
-/** The end: all pictures are done. Servers of before 2026-11-21 do not say what was cut. */
-export interface PicturesSucceededEvent
-  extends
-    EventOf<'succeeded'>,
-    Partial<Pick<PictureView, 'prompt_tokens_cut' | 'negative_prompt_tokens_cut'>>,
-    Pick<PictureView, 'images'> {
-  usage?: undefined;
-}
-
-/** The end: all texts are done. */
-export interface TextsSucceededEvent extends EventOf<'succeeded'> {
-  usage: TextUsage;
-  /** One for each text. */
-  finish_reasons: FinishReason[];
-  images?: undefined;
-}
-
-/** The end: it could not be done. */
-export interface FailedEvent extends EventOf<'failed'> {
-  error: RequestFailure;
-}
-
-/** The end: somebody canceled it. */
-export type CanceledEvent = EventOf<'canceled'>;
-
-/** The end: `timeout_s` or `start_timeout_s` was over. */
-export type ExpiredEvent = EventOf<'expired'>;
-
-/** What `stream` yields. */
-export type RequestEvent =
-  | QueuedEvent
-  | StartedEvent
-  | LoadingEvent
-  | PictureProgressEvent
-  | TextProgressEvent
-  | ImageEvent
-  | DeltaEvent
-  | SnapshotEvent
-  | ResetEvent
-  | TextEvent
-  | PicturesSucceededEvent
-  | TextsSucceededEvent
-  | FailedEvent
-  | CanceledEvent
-  | ExpiredEvent;
+/** An event as the API sends it: images in chunks, and texts as workers write them, where chunks may be repeated. */
+export type SentEvent = Exclude<RequestEvent, ImageEvent | TextEvent> | Api.ImageChunkEvent | Api.TextEndEvent;

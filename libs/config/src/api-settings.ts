@@ -1,94 +1,82 @@
 import { readBy } from './setting.ts';
-import { address, apiKeyPairs, modelId, nameList, oneOf, origins, path } from './setting-kinds.ts';
+import { address, addressRanges, apiKeyPairs, modelId, nameList, oneOf, origins, path } from './setting-kinds.ts';
 import { trueOrFalse, wholeNumber } from './setting-kinds.ts';
 
 const api = readBy('api');
 
-/** The part of the table of settings (settings.ts) that only the API reads. */
+/** Settings read only by the API, part of the table in settings.ts. */
 export const apiSettings = {
   port: api('PORT', wholeNumber(0, 65_535), {
     default: '8080',
-    doc: 'The TCP port the API listens on; 0 takes any free one.',
+    doc: 'TCP port of the API; 0 takes any free one.',
   }),
   host: api('HOST', address, {
     default: '127.0.0.1',
-    doc: 'The address the API listens on; `0.0.0.0` for all of them.',
+    doc: 'Address the API listens on; `0.0.0.0` for all.',
   }),
   queueMaxLength: api('QUEUE_MAX_LENGTH', wholeNumber(1, 100_000, 'requests'), {
     default: '1000',
-    doc: 'Waiting requests per model; past it the API answers 503 with `Retry-After` and stores nothing.',
+    doc: 'Max. queued requests per model; beyond it the API answers 503 with `Retry-After` and stores nothing.',
   }),
   defaultModel: api('DEFAULT_MODEL', modelId, {
-    absent: 'the first model that a worker serves',
-    doc: 'The model of a request that names none.',
+    absent: 'the first served model of the kind that matches the fields of the body',
+    doc: 'Model of a request that names none.',
   }),
   unservedModels: api('UNSERVED_MODELS', oneOf(['accept', 'refuse']), {
     default: 'accept',
-    doc: 'What happens to a request for a known model that no live worker serves right now.',
+    doc: 'Whether to queue or refuse a request for a known model without live workers.',
   }),
   maxBodyBytes: api('MAX_BODY_BYTES', wholeNumber(1024, 67_108_864, 'bytes'), {
     default: '1048576',
-    doc: 'The largest request body; past it the API answers 413.',
+    doc: 'Max. size of a request body; beyond it the API answers 413.',
   }),
   maxInputPixels: api('MAX_INPUT_PIXELS', wholeNumber(4096, 268_435_456, 'pixels'), {
     default: '16777216',
-    doc: 'The most pixels of a picture that a request brings; a larger one is refused before it is decoded. Its file may have 4 bytes for each. A process keeps two such files in memory, or as many smaller ones, and decodes two pictures at once; others wait.',
+    doc: 'Max. pixels of an input image; larger ones are refused before decoding. Files may have up to 4 bytes per pixel. A process holds at most two such files in memory, or more smaller ones, and decodes one image at a time, which takes up to 12 bytes per pixel.',
   }),
   inputAllowPrivate: api('INPUT_ALLOW_PRIVATE', trueOrFalse, {
     default: 'false',
-    doc: 'Whether pictures are fetched from private, loopback and other addresses that are not public, and over http, too. Whoever may submit can then look at pictures of its neighbours.',
-  }),
-  requestMaxBytes: api('REQUEST_MAX_BYTES', wholeNumber(0, 1_099_511_627_776, 'bytes'), {
-    default: '268435456',
-    doc: 'The most that one request may keep in Redis (previews, checkpoints, results); past it the API answers 400 and says which field to lower. 0 for no limit.',
+    doc: 'Whether input images may be fetched from private, loopback and other non-public addresses, and over http. Clients can then read images from servers in your network.',
   }),
   ownerMaxBytes: api('OWNER_MAX_BYTES', wholeNumber(0, 1_099_511_627_776, 'bytes'), {
     default: '2147483648',
-    doc: 'The most that all requests of one API key may keep in Redis, of each model; past it the API answers 429. Without keys all clients are one. 0 for no limit.',
+    doc: 'Max. bytes that the requests of an API key may store per model (inputs, texts, previews, checkpoints, results). Beyond it the API answers 429, and open requests fail with `too_many_bytes`. Without keys all clients count as one. 0 for no limit.',
   }),
-  requestTimeoutS: api('REQUEST_TIMEOUT_S', wholeNumber(1, 2_592_000, 's'), {
+  maxAttempts: api('MAX_ATTEMPTS', wholeNumber(2, 100, 'deliveries'), {
+    default: '3',
+    doc: 'Max. deliveries of a request to workers before it fails, because it is likely to crash them. A delivery in which it made progress does not count. Stored with the request at admission, so all processes agree.',
+  }),
+  requestTimeoutS: api('REQUEST_TIMEOUT_S', wholeNumber(1, 86_400, 's'), {
     default: '600',
-    doc: 'The `timeout_s` of a request that gives none.',
-  }),
-  requestTimeoutMaxS: api('REQUEST_TIMEOUT_MAX_S', wholeNumber(1, 2_592_000, 's'), {
-    default: '86400',
-    doc: 'The largest `timeout_s` and `start_timeout_s` that a request may ask for.',
+    doc: 'Default `timeout_s` of a request; the maximum is a day.',
   }),
   apiKeys: api('API_KEYS', apiKeyPairs, {
-    absent: 'none: open to all who reach it',
-    doc: 'Who may use the API, as `Authorization: Bearer <key>`. A request can be seen by the name that sent it only.',
+    absent: 'none: open to every client that reaches it',
+    doc: 'Keys for the API, sent as `Authorization: Bearer <key>`. A request is visible only to the name that sent it.',
   }),
   apiKeysFile: api('API_KEYS_FILE', path, {
-    doc: 'A JSON file of hashed keys with limits and weights, beside or in place of `API_KEYS`: [api-keys.md](api-keys.md).',
+    doc: 'A JSON file of hashed keys with limits and weights, in addition to or instead of `API_KEYS`: [api-keys.md](api-keys.md).',
   }),
   adminKeys: api('ADMIN_KEYS', apiKeyPairs, {
-    absent: 'none: no `/admin`, but on a server without any keys that listens on this machine only',
-    doc: 'Who may administer (`/admin`), and use the API too: [admin.md](admin.md). Without `API_KEYS` all the rest stays open.',
+    absent: 'none: `/admin` works only on a server without any keys that listens on this machine only',
+    doc: 'Keys for `/admin` and the API: [admin.md](admin.md). Without `API_KEYS`, the API itself stays open.',
   }),
   openAccess: api('OPEN_ACCESS', trueOrFalse, {
     default: 'false',
-    doc: 'Whether the API may listen beyond this machine without keys, because something in front of it checks who comes. Names by which it is reached then go into `ALLOWED_HOSTS`.',
+    doc: 'Whether the API may listen beyond this machine without keys, because a proxy in front of it authenticates clients. List its host names in `ALLOWED_HOSTS`.',
   }),
   allowedHosts: api('ALLOWED_HOSTS', nameList, {
-    doc: 'Names in `Host` that an API without keys answers, besides `localhost`, `HOST` and IP addresses; `*` for any. Other names get 421: pages of other sites could come by them (DNS rebinding).',
+    doc: 'Host names that an API without keys answers, in addition to `localhost`, `HOST` and IP addresses; `*` for any. Other names get 421, which prevents DNS rebinding.',
+  }),
+  trustedProxies: api('TRUSTED_PROXIES', addressRanges, {
+    default: '127.0.0.0/8,::1',
+    doc: 'Proxies whose `X-Forwarded-Prefix` is trusted: the path under which they serve the API, and which they strip. `PUBLIC_URL` takes precedence.',
   }),
   corsOrigins: api('CORS_ORIGINS', origins, {
-    doc: 'Origins whose pages may use the API from a browser.',
-  }),
-  eventStreamsMax: api('EVENT_STREAMS_MAX', wholeNumber(1, 1_000_000), {
-    default: '5000',
-    doc: 'Open event streams of one key in one API process; past it 429. Without keys all readers are one. A stream takes about 20 KB.',
-  }),
-  eventStreamIdleS: api('EVENT_STREAM_IDLE_S', wholeNumber(1, 86_400, 's'), {
-    default: '60',
-    doc: 'How long an event stream waits for a reader that takes nothing of what was sent; then its connection is closed.',
-  }),
-  embedMetadata: api('EMBED_METADATA', trueOrFalse, {
-    default: 'false',
-    doc: 'The `metadata` of a request for pictures that says nothing of it: whether their files say how they were made, prompts included ([metadata.md](metadata.md)).',
+    doc: 'Origins whose pages may use the API from a browser. Without keys, writes from other origins get 403.',
   }),
   storePrompts: api('STORE_PROMPTS', trueOrFalse, {
     default: 'true',
-    doc: 'Whether prompts stay in Redis as long as results do; `false` drops them when the request ends.',
+    doc: 'Whether prompts stay in Redis as long as results; `false` deletes them when the request ends.',
   }),
 };

@@ -1,20 +1,21 @@
 import type { Flags } from './flags.ts';
 
 /**
- * Our own environment, for a process whose memory goes back to the system once it is freed. glibc keeps more of it the
- * larger what is freed: after a graph of half a gigabyte nearly all of it. Other libraries do not read this.
+ * Returns our environment for a child process that must return freed memory to the system. glibc raises its trim
+ * threshold with the size of freed blocks: after freeing a 0.5 GB graph it keeps nearly all of it. Other C libraries
+ * ignore the variable.
  */
 export function memoryReturningEnvironment(): Record<string, string | undefined> {
-  // 128 KiB, where it begins, and where it stays once it is set.
+  // 128 KiB is the initial value; setting it disables the adaptive threshold.
   return { MALLOC_TRIM_THRESHOLD_: '131072', ...process.env };
 }
 
-/** The environment of a process that we start: our own, with some settings changed. */
+/** Returns our environment with some variables changed, for a child process. */
 export function childEnvironment(changes: Readonly<Record<string, string>>): Record<string, string | undefined> {
   return { ...process.env, ...changes };
 }
 
-/** Processes that we start, and libraries that read the environment, find there what we were given as flags. */
-export function passOn({ values }: Flags): void {
+/** Copies settings given as flags to the environment, for child processes and libraries that read it. */
+export function exportFlagsToEnvironment({ values }: Flags): void {
   Object.assign(process.env, values);
 }

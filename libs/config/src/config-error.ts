@@ -1,6 +1,6 @@
 import { DarkroomError } from '@darkroom/core';
 
-/** Thrown by `loadConfig` with everything that is wrong, one line each, so that one restart is enough to put it right. */
+/** Thrown by `loadConfig` with all problems, one per line, so that one restart can fix them all. */
 export class ConfigError extends DarkroomError {
   /** One sentence each: variable, value, what was expected. Passwords in URLs are masked. */
   readonly problems: readonly string[];

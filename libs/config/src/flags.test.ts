@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { childEnvironment, passOn } from './child-environment.ts';
-import { flagOf, readFlags } from './flags.ts';
+import { childEnvironment, exportFlagsToEnvironment } from './child-environment.ts';
+import { flagOf, compatFlags, readFlags } from './flags.ts';
 import { loadConfig } from './load-config.ts';
 import { appNames } from './setting.ts';
 import { settings } from './settings.ts';
@@ -11,7 +11,7 @@ function say(words: string[], environment: Record<string, string> = {}): string 
 }
 
 describe('flags', () => {
-  it('are the settings, each under a name of its own', () => {
+  it('exist for each setting under a unique name', () => {
     const flags = Object.values(settings).map(({ variable }) => flagOf(variable));
     expect(new Set(flags).size).toBe(flags.length);
     expect(flags).toContain('--batch-max-size');
@@ -19,8 +19,8 @@ describe('flags', () => {
 
   it.each<[string[], Record<string, string>]>([
     [['--batch-max-size', '4', '--device=cpu'], { BATCH_MAX_SIZE: '4', DEVICE: 'cpu' }],
-    [['--strict-provider', '--batch-max-size', '4'], { STRICT_PROVIDER: 'true', BATCH_MAX_SIZE: '4' }],
-    [['--strict-provider', 'false'], { STRICT_PROVIDER: 'false' }],
+    [['--low-memory', '--batch-max-size', '4'], { LOW_MEMORY: 'true', BATCH_MAX_SIZE: '4' }],
+    [['--low-memory', 'false'], { LOW_MEMORY: 'false' }],
     [['--low-memory=0'], { LOW_MEMORY: '0' }],
     [['--low-memory'], { LOW_MEMORY: 'true' }],
   ])('%j', (words, values) => {
@@ -28,40 +28,53 @@ describe('flags', () => {
   });
 
   it.each([
-    [['--batch-maxsize', '4'], '--batch-maxsize is no flag; did you mean --batch-max-size?'],
+    [['--batch-maxsize', '4'], '--batch-maxsize is not a flag; did you mean --batch-max-size?'],
     [['--port', '80'], '--port is a flag of api only'],
-    [['--prot', '1'], '--prot is no flag; --help lists them'],
-    [['--metrics-prot', '1'], '--metrics-prot is no flag; did you mean --metrics-port?'],
-    [['--colour', 'red'], '--colour is no flag; --help lists them'],
+    [['--prot', '1'], '--prot is not a flag; --help lists them'],
+    [['--metrics-prot', '1'], '--metrics-prot is not a flag; did you mean --metrics-port?'],
+    [['--colour', 'red'], '--colour is not a flag; --help lists them'],
     [['--kv-tokens'], '--kv-tokens has no value, expected a whole number from 1 to 100000000'],
     [['--kv-tokens', '--low-memory=1'], '--kv-tokens has no value, expected a whole number from 1 to 100000000'],
-    [['--verison'], '--verison is no flag; did you mean --version?'],
-    [['models/mine'], '"models/mine" is no flag; --help lists them'],
+    [['--model', 'models/mine'], '--model is not a flag; did you mean --model-dir?'],
+    [['--model-path=models/mine'], '--model-path is not a flag; did you mean --model-dir?'],
+    [['-m', 'models/mine'], '-m is not a flag; did you mean --model-dir?'],
+    [['--served-model-name', 'mine'], '--served-model-name is not a flag; did you mean --model-id?'],
+    [['--verison'], '--verison is not a flag; did you mean --version?'],
+    [['models/mine'], '"models/mine" is not a flag; --help lists them'],
   ])('%j: %s', (words, problem) => {
     const flags = readFlags(['worker'], words);
     expect(flags.problems).toEqual([problem]);
     expect(() => loadConfig('worker', {}, flags)).toThrow(problem);
   });
 
-  it('win over the environment, and are named where they are wrong', () => {
-    const environment = { BATCH_MAX_SIZE: '2', HEARTBEAT_MS: 'x' };
+  it('suggests no flag that the process does not have', () => {
+    expect(readFlags(['janitor'], ['--model', 'x']).problems).toEqual(['--model is not a flag; --help lists them']);
+  });
+
+  it('maps flags of other servers to existing flags only', () => {
+    const all = Object.values(settings).map(({ variable }) => flagOf(variable));
+    expect(Object.values(compatFlags).filter((flag) => !all.includes(flag))).toEqual([]);
+  });
+
+  it('override the environment, and are named in error messages', () => {
+    const environment = { BATCH_MAX_SIZE: '2', ENGINE_TIMEOUT_S: 'x' };
     expect(loadConfig('worker', { BATCH_MAX_SIZE: '2' }, readFlags(['worker'], ['--batch-max-size=4']))).toMatchObject({
       batchMaxSize: 4,
     });
     expect(() => loadConfig('worker', environment, readFlags(['worker'], ['--batch-max-size=0']))).toThrow(
-      /--batch-max-size is "0", expected a whole number from 1 to 256\n.*HEARTBEAT_MS is "x", expected/,
+      /--batch-max-size is "0", expected a whole number from 1 to 256\n.*ENGINE_TIMEOUT_S is "x", expected/,
     );
   });
 });
 
-it('are in the environment of whatever a process starts', () => {
+it('are passed to child processes in the environment', () => {
   vi.stubEnv('BATCH_MAX_SIZE', '2');
   onTestFinished(() => void vi.unstubAllEnvs());
-  passOn(readFlags(['worker'], ['--batch-max-size=4']));
+  exportFlagsToEnvironment(readFlags(['worker'], ['--batch-max-size=4']));
   expect(childEnvironment({ WORKER_ID: 'w-0' })).toMatchObject({ BATCH_MAX_SIZE: '4', WORKER_ID: 'w-0' });
 });
 
-describe('what flags ask to be said', () => {
+describe('--help, --version and --print-config', () => {
   it('lists every setting with its unit, range and default', () => {
     const help = say(['-h'])!;
     expect(help).toMatch(/^npm start -- \[flags\]\n/);
@@ -71,8 +84,8 @@ describe('what flags ask to be said', () => {
     expect(help).not.toContain('](');
   });
 
-  it('shows what is in force and where it came from, without secrets', () => {
-    const environment = { PORT: '81', REDIS_URL: 'redis://me:secret@redis:1', API_KEYS: 'alice:secret' };
+  it('prints the effective settings with their sources, without secrets', () => {
+    const environment = { PORT: '81', REDIS_URL: 'redis://me:secret@redis:1', API_KEYS: 'alice:secret-of-alice-1' };
     const shown = say(['--print-config', '--host', '127.0.0.2'], environment)!;
     expect(shown).toMatch(/^PORT +81 +environment$/m);
     expect(shown).toMatch(/^HOST +127\.0\.0\.2 +flag$/m);
@@ -83,13 +96,13 @@ describe('what flags ask to be said', () => {
     expect(shown).not.toContain('secret');
   });
 
-  it('shows a setting that several processes read once, and what was worked out', () => {
+  it('prints a setting shared by several processes once, and computed values', () => {
     const shown = answerFlags(appNames, 'npm start --', readFlags(appNames, ['--print-config']), {})!;
     expect(shown.match(/^REDIS_URL /gm)).toHaveLength(1);
     expect(shown).toMatch(/^MODEL_ID +emoji-sd +computed$/m);
   });
 
-  it('says nothing of them where there are mistakes', () => {
+  it('reports mistakes instead of an answer', () => {
     expect(say(['--help', '--prot', '1'])).toBeUndefined();
     expect(() => say(['--print-config', '--port', 'x'])).toThrow('--port is "x"');
   });

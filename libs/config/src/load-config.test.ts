@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { ConfigError } from './config-error.ts';
-import { loadConfig } from './load-config.ts';
+import { loadConfig, settingsInForce } from './load-config.ts';
 import { appNames, type ReaderName } from './setting.ts';
+import { heartbeatMs } from './settings.ts';
 
 function problemsOf(app: ReaderName, environment: Record<string, string>): readonly string[] {
   try {
@@ -17,11 +18,11 @@ function problemsOf(app: ReaderName, environment: Record<string, string>): reado
 describe('loadConfig', () => {
   it.each(appNames)('gives %s a frozen configuration from an empty environment', (app) => {
     const config = loadConfig(app, {});
-    expect(config).toMatchObject({ redisUrl: 'redis://127.0.0.1:6379', redisPrefix: 'darkroom', maxAttempts: 3 });
+    expect(config).toMatchObject({ redisUrl: 'redis://127.0.0.1:6379', redisPrefix: 'darkroom', resultTtlS: 3600 });
     expect(Object.isFrozen(config)).toBe(true);
   });
 
-  it('gives an app only what it reads, typed', () => {
+  it('returns only the settings that an app reads, typed', () => {
     const api = loadConfig('api', {});
     expect(Object.keys(api)).not.toContain('modelDir');
     expectTypeOf(api.port).toEqualTypeOf<number>();
@@ -31,30 +32,28 @@ describe('loadConfig', () => {
     const worker = loadConfig('worker', {});
     expectTypeOf(worker.modelId).toEqualTypeOf<string>();
     expectTypeOf(worker.workerId).toEqualTypeOf<string>();
-    expectTypeOf(loadConfig('batch-former', {}).enablePromptBatching).toEqualTypeOf<boolean>();
+    expectTypeOf(loadConfig('batch-former', {}).batchMaxSize).toEqualTypeOf<number>();
   });
 
-  it('gives the model command the hub, and nothing that only services read', () => {
+  it('returns the hub settings for the model command, and no settings of services', () => {
     const model = loadConfig('model', { HF_ENDPOINT: 'http://127.0.0.1:9/hub/', HF_TOKEN: 'hf_x', REDIS_URL: 'wrong' });
     expect(model).toEqual({
       hubEndpoint: 'http://127.0.0.1:9/hub',
       hubToken: 'hf_x',
       modelDtype: { all: 'auto', parts: {} },
       devices: ['cpu'],
-      isStrictAboutDevice: false,
       hasLowMemory: false,
-      vaeTileSize: 1024,
       safetyChecker: 'auto',
       numThreads: 0,
     });
     expectTypeOf(model.hubToken).toEqualTypeOf<string | undefined>();
     expect(problemsOf('model', { HF_ENDPOINT: 'huggingface.co', HF_TOKEN: 'secret' })).toEqual([
-      'HF_TOKEN is set to something else, expected a token, which begins hf_',
+      'HF_TOKEN is invalid (value hidden), expected a token, which begins hf_',
       'HF_ENDPOINT is "huggingface.co", expected an http or https URL',
     ]);
   });
 
-  it('reads which files of a model are loaded, part by part', () => {
+  it('parses MODEL_DTYPE for single parts', () => {
     const { modelDtype } = loadConfig('worker', { MODEL_DTYPE: 'int8,vae_decoder=fp16' });
     expect(modelDtype).toEqual({ all: 'int8', parts: { vae_decoder: 'fp16' } });
     expect(problemsOf('worker', { MODEL_DTYPE: 'int8,vae=fp16' })).toEqual([
@@ -63,15 +62,27 @@ describe('loadConfig', () => {
     ]);
   });
 
-  it('reads values, and takes an empty one for one that is not set', () => {
-    expect(
-      loadConfig('batch-former', { BATCH_MAX_SIZE: ' 16 ', ENABLE_PROMPT_BATCHING: '0', BATCH_TIMEOUT_MS: '' }),
-    ).toMatchObject({ batchMaxSize: 16, enablePromptBatching: false, batchTimeoutMs: 10 });
+  it('treats an empty value as not set', () => {
+    const environment = { BATCH_MAX_SIZE: ' 16 ', ENABLE_PROMPT_BATCHING: '', BATCH_TIMEOUT_MS: '' };
+    expect(loadConfig('batch-former', environment)).toMatchObject({ batchMaxSize: 16, batchTimeoutMs: 10 });
   });
 
-  it('fills in what the worker computes', () => {
+  it.each<[Record<string, string>, number]>([
+    [{ ENABLE_PROMPT_BATCHING: 'false' }, 1],
+    [{ ENABLE_PROMPT_BATCHING: '0', BATCH_MAX_SIZE: '16' }, 1],
+    [{ ENABLE_PROMPT_BATCHING: 'true', BATCH_MAX_SIZE: '16' }, 16],
+    [{ ENABLE_PROMPT_BATCHING: 'true' }, 8],
+  ])('treats ENABLE_PROMPT_BATCHING=false as BATCH_MAX_SIZE=1: %j', (environment, batchMaxSize) => {
+    for (const app of ['batch-former', 'worker'] as const) {
+      expect(loadConfig(app, environment)).toMatchObject({ batchMaxSize });
+      const shown = settingsInForce(app, environment).find(({ variable }) => variable === 'BATCH_MAX_SIZE');
+      expect(shown).toMatchObject({ shown: String(batchMaxSize) });
+    }
+  });
+
+  it("computes the worker's defaults", () => {
     const worker = loadConfig('worker', {});
-    expect(worker).toMatchObject({ modelDir: resolve('models/emoji-sd'), modelId: 'emoji-sd', chunkBytes: 409_599 });
+    expect(worker).toMatchObject({ modelDir: resolve('models/emoji-sd'), modelId: 'emoji-sd' });
     expect(worker.workerId).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
     expect(loadConfig('worker', {}).workerId).not.toBe(worker.workerId);
     expect(loadConfig('worker', { MODEL_DIR: '/models/sd1.5' }).modelId).toBe('sd1.5');
@@ -81,7 +92,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('reads which GPUs there are, and how many workers are wanted', () => {
+  it('parses CUDA_VISIBLE_DEVICES and NUM_WORKER_PROCESSES', () => {
     expect(loadConfig('worker', {})).not.toHaveProperty('numWorkerProcesses', expect.anything());
     expect(loadConfig('worker', { NUM_WORKER_PROCESSES: '2', CUDA_VISIBLE_DEVICES: '3,GPU-8f' })).toMatchObject({
       numWorkerProcesses: 2,
@@ -93,7 +104,7 @@ describe('loadConfig', () => {
     ]);
   });
 
-  it('wants a port for the metrics of each worker process', () => {
+  it('requires a free metrics port for each worker process', () => {
     for (const [METRICS_PORT, NUM_WORKER_PROCESSES] of [
       ['65531', '4'],
       ['0', '4'],
@@ -102,24 +113,24 @@ describe('loadConfig', () => {
       expect(problemsOf('worker', { METRICS_PORT, NUM_WORKER_PROCESSES })).toEqual([]);
     expect(problemsOf('worker', { METRICS_PORT: '65535' })).toEqual([]);
     expect(problemsOf('worker', { METRICS_PORT: '65532', NUM_WORKER_PROCESSES: '4' })).toEqual([
-      'METRICS_PORT is 65532, expected at most 65531: the 4 workers of NUM_WORKER_PROCESSES have the ports after it',
+      'METRICS_PORT is 65532, expected at most 65531: the 4 workers of NUM_WORKER_PROCESSES use the ports after it',
     ]);
   });
 
-  it('asks for MODEL_ID when the directory has no name that could be one', () => {
+  it('requires MODEL_ID when the name of the directory is not a valid id', () => {
     expect(problemsOf('worker', { MODEL_DIR: '/models/Stable Diffusion' })).toEqual([
       expect.stringMatching(/^MODEL_ID is not set and the name of MODEL_DIR, "Stable Diffusion", cannot be an id/),
     ]);
     expect(problemsOf('worker', { MODEL_DIR: '/models/Stable Diffusion', MODEL_ID: 'sd' })).toEqual([]);
   });
 
-  it('reports everything that is wrong at once, by variable, value and range', () => {
+  it('reports all problems at once, with variable, value and range', () => {
     expect(
       problemsOf('batch-former', { BATCH_MAX_SIZE: 'fifty', BATCH_TIMEOUT_MS: '-1', ENABLE_PROMPT_BATCHING: 'maybe' }),
     ).toEqual([
+      'ENABLE_PROMPT_BATCHING is "maybe", expected true or false',
       'BATCH_MAX_SIZE is "fifty", expected a whole number from 1 to 256',
       'BATCH_TIMEOUT_MS is "-1", expected a whole number from 0 to 60000',
-      'ENABLE_PROMPT_BATCHING is "maybe", expected true or false',
     ]);
   });
 
@@ -133,7 +144,7 @@ describe('loadConfig', () => {
     'unix:///run/redis.sock',
     'redis-cluster://10.0.0.1:6379,10.0.0.2:6379',
     'rediss-sentinel://user:pw@a.example,b.example:26380/mymaster',
-  ])('takes %s for a Redis', (url) => expect(loadConfig('janitor', { REDIS_URL: url }).redisUrl).toBe(url));
+  ])('accepts %s as REDIS_URL', (url) => expect(loadConfig('janitor', { REDIS_URL: url }).redisUrl).toBe(url));
 
   it.each(['redis://a:6379,b:6379', 'redis-cluster://a/0', 'redis-sentinel://a:26379', 'redis-cluster://a:99999'])(
     'refuses %s',
@@ -150,17 +161,14 @@ describe('loadConfig', () => {
     expect(many).toMatch(/^REDIS_URL is "redis-sentinel:\/\/user:\*\*\*@a,b", expected redis:/);
   });
 
-  it('checks rules between settings', () => {
-    expect(problemsOf('janitor', { HEARTBEAT_MS: '2500' })).toEqual([
-      expect.stringMatching(/^WORKER_TTL_MS is 3000, expected more than twice HEARTBEAT_MS \(2500\)/),
+  it('requires WORKER_TTL_MS to be more than twice the interval of heartbeats', () => {
+    expect(problemsOf('janitor', { WORKER_TTL_MS: '2000' })).toEqual([
+      'WORKER_TTL_MS is "2000", expected a whole number from 2500 to 600000',
     ]);
-    expect(problemsOf('worker', { HEARTBEAT_MS: '2500' })).toEqual([]);
-    expect(problemsOf('api', { REQUEST_TIMEOUT_S: '100', REQUEST_TIMEOUT_MAX_S: '50' })).toEqual([
-      'REQUEST_TIMEOUT_S is 100, expected at most REQUEST_TIMEOUT_MAX_S (50)',
-    ]);
+    expect(2500).toBeGreaterThan(2 * heartbeatMs);
   });
 
-  it('asks whether a name that is nearly a setting was meant to be one', () => {
+  it('suggests a setting for a misspelled variable', () => {
     expect(problemsOf('api', { BATCH_MAXSIZE: '4', QUEUE_MAX_LENTGH: '7', log_level: 'debug' })).toEqual([
       'BATCH_MAXSIZE is not a setting; did you mean BATCH_MAX_SIZE?',
       'QUEUE_MAX_LENTGH is not a setting; did you mean QUEUE_MAX_LENGTH?',
@@ -168,42 +176,62 @@ describe('loadConfig', () => {
     ]);
   });
 
-  it('leaves the variables of others alone', () => {
+  it('ignores variables of other programs', () => {
     const foreign = { HOSTNAME: 'a', POST: 'b', REDIS_PORT: 'c', REDIS_HOST: 'd', LOG_DIR: 'e', MODEL_DIRS: '' };
     expect(problemsOf('api', { ...foreign, LOGLEVEL: 'x', LOG_LEVEL: 'info' })).toEqual([]);
-    // Set in every image of NVIDIA's.
+    // Set in all NVIDIA images.
     expect(problemsOf('worker', { NVIDIA_VISIBLE_DEVICES: 'all', NVIDIA_DRIVER_CAPABILITIES: 'compute' })).toEqual([]);
   });
 });
 
 describe('the API', () => {
-  it('listens beyond this machine only with keys, or when it is told to', () => {
+  it.each(['debug', 'DEBUG', 'Debug'])('accepts LOG_LEVEL in any case: %s', (level) => {
+    expect(loadConfig('api', { LOG_LEVEL: level }).logLevel).toBe('debug');
+  });
+
+  it('requires keys or OPEN_ACCESS to listen beyond this machine', () => {
     const [problem] = problemsOf('api', { HOST: '0.0.0.0' });
     expect(problem).toMatch(/^HOST is "0\.0\.0\.0" and there are no API keys/);
-    for (const environment of [
+    const accepted: Record<string, string>[] = [
       { HOST: '127.0.0.1' },
       { HOST: '::1' },
       { HOST: 'localhost' },
-      { HOST: '0.0.0.0', API_KEYS: 'alice:secret' },
+      { HOST: '0.0.0.0', API_KEYS: 'alice:secret-of-alice-1' },
       { HOST: '0.0.0.0', API_KEYS_FILE: 'keys.json' },
       { HOST: '0.0.0.0', OPEN_ACCESS: 'true' },
-    ])
+    ];
+    for (const environment of accepted)
       expect([environment, problemsOf('api', environment)]).toEqual([environment, []]);
   });
 
-  it('reads keys with their names, and never shows one that is wrong', () => {
-    expect(loadConfig('api', { API_KEYS: 'alice:a:b, bob:c' }).apiKeys).toEqual([
-      { name: 'alice', key: 'a:b' },
-      { name: 'bob', key: 'c' },
+  it('parses API keys with their names, and never prints an invalid one', () => {
+    expect(loadConfig('api', { API_KEYS: 'alice:a:b-and-12-more-x, bob:c-and-14-more-yz' }).apiKeys).toEqual([
+      { name: 'alice', key: 'a:b-and-12-more-x' },
+      { name: 'bob', key: 'c-and-14-more-yz' },
     ]);
-    for (const keys of ['s3cret', 'alice:', ':s3cret', 'alice:s3cret,', 'al ice:s3cret', '*:s3cret']) {
+    for (const keys of [
+      's3cret-of-alice-1',
+      'alice:',
+      ':s3cret-of-alice-1',
+      'alice:s3cret-of-alice-1,',
+      'al ice:s3cret-of-alice-1',
+      '*:s3cret-of-alice-1',
+    ]) {
       const [problem] = problemsOf('api', { API_KEYS: keys });
-      expect(problem).toMatch(/^API_KEYS is set to something else, expected name:key pairs/);
+      expect(problem).toMatch(/^API_KEYS is invalid \(value hidden\), expected name:key pairs/);
       expect(problem).not.toContain('s3cret');
     }
   });
 
-  it('reads origins as browsers send them', () => {
+  it.each(['API_KEYS', 'ADMIN_KEYS'])('refuses a key of %s shorter than 16 characters without printing it', (name) => {
+    for (const key of ['s', 's3cret', 's3cret-of-15-ch'])
+      expect(problemsOf('api', { [name]: `bob:long-enough-for-it,alice:${key}` })).toEqual([
+        expect.stringMatching(`^${name} is invalid .value hidden., expected name:key pairs .* at least 16 characters`),
+      ]);
+    expect(problemsOf('api', { [name]: 'alice:s3cret-of-16-chr' })).toEqual([]);
+  });
+
+  it('parses origins as browsers send them', () => {
     const origins = 'https://shop.example, http://localhost:3000';
     expect(loadConfig('api', { CORS_ORIGINS: origins }).corsOrigins).toEqual(origins.split(', '));
     for (const wrong of ['shop.example', 'https://shop.example/', 'https://shop.example/path'])
@@ -214,7 +242,7 @@ describe('the API', () => {
 describe('an executor', () => {
   const http = { EXECUTOR: 'http', UPSTREAM_URL: 'http://127.0.0.1:8000/v1', MODEL_ID: 'qwen3-0.6b' };
 
-  it('is another server where that is said', () => {
+  it('can be another server', () => {
     expect(loadConfig('worker', http)).toMatchObject({
       executor: 'http',
       upstreamUrl: 'http://127.0.0.1:8000/v1',
@@ -232,7 +260,7 @@ describe('an executor', () => {
     ['my-package', 'my-package'],
     ['@somebody/painter', 'painter'],
     ['@somebody/painters/oil.mjs', 'oil'],
-  ])('is a module of one’s own: %s', (executor, modelId) => {
+  ])('can be a custom module: %s', (executor, modelId) => {
     expect(loadConfig('worker', { EXECUTOR: executor })).toMatchObject({ executor, modelId });
     expect(loadConfig('worker', { EXECUTOR: executor, MODEL_ID: 'other' })).toMatchObject({ modelId: 'other' });
   });
@@ -276,9 +304,38 @@ describe('an executor', () => {
     ],
     [
       { ...http, UPSTREAM_KEY: 'a secret' },
-      ['UPSTREAM_KEY is set to something else, expected text of ASCII without spaces'],
+      ['UPSTREAM_KEY is invalid (value hidden), expected text of ASCII without spaces'],
     ],
-  ])('says what does not go together: %j', (environment, problems) =>
+  ])('reports settings that exclude each other: %j', (environment, problems) =>
     expect(problemsOf('worker', environment)).toEqual(problems),
+  );
+});
+
+describe('PUBLIC_URL and TRUSTED_PROXIES', () => {
+  it.each([
+    ['https://example.com/darkroom/', 'https://example.com/darkroom'],
+    ['http://localhost:8080', 'http://localhost:8080'],
+    ['https://EXAMPLE.com/a/b', 'https://example.com/a/b'],
+  ])('%s is read as %s', (text, url) => {
+    expect(loadConfig('api', { PUBLIC_URL: text }).publicUrl).toBe(url);
+    expect(loadConfig('webhook-sender', { PUBLIC_URL: text }).publicUrl).toBe(url);
+  });
+
+  it.each([
+    'example.com',
+    'ftp://example.com',
+    'https://me:key@example.com',
+    'https://example.com/?a=b',
+    'https://example.com/a%20b',
+    'https://example.com/#x',
+    '/darkroom',
+  ])('PUBLIC_URL=%s is refused', (text) =>
+    expect(() => loadConfig('api', { PUBLIC_URL: text })).toThrow(/PUBLIC_URL is .*expected an http or https URL/),
+  );
+
+  it.each(['10.0.0.0/33', 'proxy', '10.0.0', 'fd00::/129', '10.0.0.1/8/8', '10.0.0.1,'])(
+    'TRUSTED_PROXIES=%s is refused',
+    (text) =>
+      expect(() => loadConfig('api', { TRUSTED_PROXIES: text })).toThrow(/TRUSTED_PROXIES is .*expected IP addresses/),
   );
 });

@@ -1,8 +1,8 @@
 import { editDistance } from '@darkroom/core';
 
 /**
- * Asks of variables that nobody reads whether they were meant to be settings. Only names of two words or more are
- * compared, because an environment is full of short names; and a setting that is itself set needs no guess at who meant it.
+ * Suggests settings for unknown environment variables with similar names. Compares only names with an underscore,
+ * because an environment is full of short names, and skips settings that are set.
  */
 export function findMisspelledVariables(
   environment: Readonly<Record<string, string | undefined>>,
@@ -21,7 +21,7 @@ export function findMisspelledVariables(
   return problems;
 }
 
-/** Case and underscores are what people get wrong most, so they cost nothing. */
+/** Ignores case and underscores, the most common mistakes. */
 function bareName(name: string): string {
   return name.replaceAll('_', '').toUpperCase();
 }

@@ -1,14 +1,15 @@
-/** Where several models lie. */
+/** The directories of several models (MODEL_DIRS). */
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isModelId } from '@darkroom/core';
+import { modelDirectoryProblem, modelFiles } from './model-directory-problem.ts';
 import type { SettingKind } from './setting.ts';
 import { modelId } from './setting-kinds.ts';
 
-/** One of these is at the top of every model: of pictures, and of text. */
-const modelFiles = ['model_index.json', 'config.json'];
-
-/** Directories, made absolute, each once. `models/*` are all in `models` but the hidden ones, by name; where there is none, it stays as it is. */
+/**
+ * A list of directories, made absolute, without duplicates. `models/*` means all visible directories in `models`,
+ * sorted; if there are none, it stays as it is.
+ */
 export const modelDirectories: SettingKind<readonly string[]> = {
   parse: (text) => {
     const paths = text.split(',').map((path) => path.trim());
@@ -20,7 +21,7 @@ export const modelDirectories: SettingKind<readonly string[]> = {
   range: 'paths with commas between them, `/*` at the end of one for all directories in it',
 };
 
-/** What is wrong with directories that are to hold one model each, with names that are ids. */
+/** Returns what is wrong with directories that must each hold a model and be named by a valid model id. */
 export function* modelDirectoryProblems(directories: readonly string[]): Generator<string> {
   const byId = new Map<string, string>();
   for (const directory of directories) {
@@ -30,7 +31,7 @@ export function* modelDirectoryProblems(directories: readonly string[]): Generat
     if (id === '*')
       yield `MODEL_DIRS has ${JSON.stringify(directory)}, expected directories in ${dirname(directory)}, and there is none`;
     else if (!modelFiles.some((file) => existsSync(join(directory, file))))
-      yield `MODEL_DIRS has ${JSON.stringify(directory)}, expected a directory with a ${modelFiles.join(' or a ')} in it`;
+      yield `MODEL_DIRS has ${JSON.stringify(directory)}: ${modelDirectoryProblem(directory) ?? `expected a ${modelFiles.join(' or a ')} in it`}`;
     else if (!isModelId(id))
       yield `MODEL_DIRS has ${JSON.stringify(directory)}, expected a name that can be an id: ${modelId.range}`;
     else if (other !== undefined)
@@ -44,7 +45,7 @@ function directoriesIn(parent: string): string[] {
   return (names.length > 0 ? names : ['*']).map((name) => resolve(parent, name));
 }
 
-/** A link to one is one. */
+/** Follows symbolic links. */
 function isDirectoryAt(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }

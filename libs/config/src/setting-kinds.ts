@@ -1,4 +1,5 @@
-/** The kinds of values that settings have. Each reads text, because that is all an environment holds. */
+/** Types of setting values, each with a parser from text. */
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import {
   dtypeChoiceRange,
@@ -12,12 +13,16 @@ import {
 import type { BytesAddress, Device, DtypeChoice } from '@darkroom/core';
 import type { SettingKind } from './setting.ts';
 
-/** Text that stays as it is. */
-function textThat(isTaken: (text: string) => boolean, range: string): SettingKind<string> {
-  return { parse: (text) => (isTaken(text) ? text : undefined), range };
+/** Creates a type for text that is only validated. */
+function textMatching(isValid: (text: string) => boolean, range: string): SettingKind<string> {
+  return { parse: (text) => (isValid(text) ? text : undefined), range };
 }
 
-/** A whole number in decimal digits, both ends included. */
+function secretMatching(pattern: RegExp, range: string): SettingKind<string> {
+  return { ...textMatching((text) => pattern.test(text), range), isSecret: true };
+}
+
+/** A whole number in decimal digits, bounds included. */
 export function wholeNumber(min: number, max: number, unit?: string): SettingKind<number> {
   return {
     parse: (text) => {
@@ -29,31 +34,19 @@ export function wholeNumber(min: number, max: number, unit?: string): SettingKin
   };
 }
 
-/** The same, rounded down to a multiple of `step`. */
-export function multipleOf(step: number, { parse, range, unit }: SettingKind<number>): SettingKind<number> {
-  return {
-    parse: (text) => {
-      const value = parse(text);
-      return value && value - (value % step);
-    },
-    range: `${range}; rounded down to a multiple of ${step}`,
-    unit,
-  };
-}
-
-/** One of a few words. */
+/** One of a few words, case-insensitive. */
 export function oneOf<const Word extends string>(words: readonly Word[]): SettingKind<Word> {
   const range = `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
-  return { parse: (text) => words.find((word) => word === text), range };
+  return { parse: (text) => words.find((word) => word.toLowerCase() === text.toLowerCase()), range };
 }
 
-/** `true` or `false`; `1` and `0` as well, as compose files and charts write them. */
+/** `true` or `false`; also `1` and `0`, as in compose files and charts. */
 export const trueOrFalse: SettingKind<boolean> = {
   parse: (text) => (/^(?:true|false|1|0)$/i.test(text) ? /^(?:true|1)$/i.test(text) : undefined),
   range: 'true or false',
 };
 
-/** Names with commas between them, passed on to whoever knows what they mean. */
+/** Names separated by commas. */
 export const nameList: SettingKind<string[]> = {
   parse: (text) => (/^[^\s,]+(?:,[^\s,]+)*$/.test(text) ? text.split(',') : undefined),
   range: 'names without spaces, with commas between them',
@@ -65,89 +58,74 @@ export const deviceList: SettingKind<readonly [Device, ...Device[]]> = {
   range: 'cpu, webgpu, cuda or cuda:<number of the GPU>; several in the order of preference, with commas between them',
 };
 
-/** Where to listen. */
-export const address = textThat((text) => /^[^\s/]{1,255}$/.test(text), 'an address or host name');
+/** Address to listen on. */
+export const address = textMatching((text) => /^[^\s/]{1,255}$/.test(text), 'an address or host name');
 
-/** Names of keys: a key's name is the owner of its requests, so it is part of keys in Redis and of logs. */
+/** Names of API keys. A key's name is the owner of its requests, so it is part of Redis keys and logs. */
 export const keyNamePattern = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** Executors of ours. */
+/** Built-in executors. */
 const executorNames = ['process', 'http'] as const;
 export type ExecutorName = (typeof executorNames)[number];
 
-/** A scope or none, and the name of a package, or a part of it. */
+/** npm package name with an optional scope and subpath. */
 const packageName = /^(?:@[a-z0-9-~][a-z0-9-._~]*\/)?[a-z0-9-~][a-z0-9-._~]*(?:\/[A-Za-z0-9-._~]+)*$/;
 
-/** One of ours, or a module of somebody's own. A name that is nearly one of ours was meant to be it. */
-export const executorChoice = textThat((text) => {
+/** A built-in executor or a custom module. A near miss of a built-in name is refused as a typo. */
+export const executorChoice = textMatching((text) => {
   if (/^[./]/.test(text)) return true;
   const [name = ''] = executorNames.filter((name) => editDistance(name, text) <= 1);
   return packageName.test(text) && (name === '' || name === text);
 }, 'process, http, the path of a module (which begins with . or /) or the name of a package');
 
-/** A module of somebody's own. */
-export const moduleChoice = textThat(
+/** A custom module. */
+export const moduleChoice = textMatching(
   (text) => /^[./]/.test(text) || packageName.test(text),
   'the path of a module (which begins with . or /) or the name of a package',
 );
 
-/** Whether a module of somebody's own is meant. */
-export function isOwnModule(executor: string): boolean {
+/** Returns true if EXECUTOR names a custom module. */
+export function isCustomModule(executor: string): boolean {
   return !executorNames.some((name) => name === executor);
 }
 
-/** A name that is safe in a Redis key. */
-export const plainName = textThat(
+/** A name that is safe in Redis keys. */
+export const plainName = textMatching(
   (text) => keyNamePattern.test(text),
   '1 to 64 characters of a-z, A-Z, 0-9, ".", "_" and "-"',
 );
 
-/** What somebody else has chosen to be let in by. */
-export const password: SettingKind<string> = {
-  ...textThat((text) => /^\S+$/.test(text), 'text without spaces'),
-  isSecret: true,
-};
+/** A password chosen by another system. */
+export const password = secretMatching(/^\S+$/, 'text without spaces');
 
-/** What nobody finds by trying. */
-export const longSecret: SettingKind<string> = {
-  ...textThat((text) => /^\S{16,}$/.test(text), 'at least 16 characters without spaces'),
-  isSecret: true,
-};
+/** A password sent in an HTTP header, which is limited to ASCII. */
+export const headerPassword = secretMatching(/^[!-~]+$/, 'text of ASCII without spaces');
 
-/** One that goes out in a header, which takes no other characters. */
-export const headerPassword: SettingKind<string> = {
-  ...textThat((text) => /^[!-~]+$/.test(text), 'text of ASCII without spaces'),
-  isSecret: true,
-};
+/** An access token of the Hugging Face hub; it starts with `hf_`. */
+export const hubToken = secretMatching(/^hf_\S+$/, 'a token, which begins hf_');
 
-/** A token of the Hugging Face hub; the name of its kind is part of it. */
-export const hubToken: SettingKind<string> = {
-  ...textThat((text) => /^hf_\S+$/.test(text), 'a token, which begins hf_'),
-  isSecret: true,
-};
-
-/** A file or directory, made absolute against the working directory. */
+/** A file or directory, resolved against the working directory. */
 export const path: SettingKind<string> = { parse: (text) => resolve(text), range: 'a path' };
 
-/** A model id that survives a URL, a file name and a Redis hash tag. */
-export const modelId = textThat(
+/** A model id, safe in URLs, file names and Redis hash tags. */
+export const modelId = textMatching(
   isModelId,
   '1 to 64 characters of a-z, 0-9, ".", "_" and "-", with a letter or digit at both ends',
 );
 
-/** Which files of a model are loaded. */
+/** Weight types of the model files to load. */
 export const dtypeChoice: SettingKind<DtypeChoice> = { parse: parseDtypeChoice, range: dtypeChoiceRange };
 
-/** `name:key` pairs. Names may come twice, so that a key can be replaced while the old one still works. */
+/** `name:key` pairs. A name may occur twice, so that a key can be rotated while the old one still works. */
 export const apiKeyPairs: SettingKind<readonly { name: string; key: string }[]> = {
   parse: (text) =>
     parseItems(text, (pair) => {
       const [name = '', ...rest] = pair.split(':');
       const key = rest.join(':');
-      return keyNamePattern.test(name) && /^[\x21-\x2b\x2d-\x7e]+$/.test(key) ? { name, key } : undefined;
+      return keyNamePattern.test(name) && /^[\x21-\x2b\x2d-\x7e]{16,}$/.test(key) ? { name, key } : undefined;
     }),
   range:
-    'name:key pairs with commas between them; names of a-z, A-Z, 0-9, ".", "_" and "-", keys without spaces and commas',
+    'name:key pairs with commas between them; names of a-z, A-Z, 0-9, ".", "_" and "-", keys of at least 16 characters without spaces and commas',
   isSecret: true,
 };
 
@@ -157,34 +135,62 @@ export const origins: SettingKind<readonly string[]> = {
   range: '* or origins such as https://example.com, with commas between them',
 };
 
-/** Where a server is. */
-export const httpUrl = textThat((text) => /^https?:\/\//.test(text) && URL.canParse(text), 'an http or https URL');
+/** URL of a server. */
+export const httpUrl = textMatching((text) => /^https?:\/\//.test(text) && URL.canParse(text), 'an http or https URL');
 
-/** A server whose paths are put behind it; what lets one in has a setting of its own, which is never shown. */
-export const upstreamUrl = textThat((text) => {
-  const {
-    protocol = '',
-    username,
-    password: word,
-    search,
-    hash,
-  } = URL.canParse(text) ? new URL(text) : ({} as Partial<URL>);
-  return /^https?:$/.test(protocol) && [username, word, search, hash].every((part) => part === '');
-}, 'an http or https URL without user, password and query');
+/** Returns the URL if it is http or https and has no user, password, query and fragment. */
+function parsePlainUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) return undefined;
+  return [url.username, url.password, url.search, url.hash].every((part) => part === '') ? url : undefined;
+}
 
-/** The same, where paths are put behind it. */
+/** Base URL used by clients, without a trailing slash. */
+export const publicUrl: SettingKind<string> = {
+  parse(text) {
+    const url = parsePlainUrl(text);
+    return url && isPathPrefix(url.pathname.replace(/\/+$/, '')) ? url.href.replace(/\/+$/, '') : undefined;
+  },
+  range: 'an http or https URL without user, password and query, such as https://example.com/darkroom',
+};
+
+/** Returns true for an empty text or a path without escapes and dot segments. */
+function isPathPrefix(text: string): boolean {
+  return /^(?:\/(?!\.\.?(?:\/|$))[\w.~-]+)*$/.test(text);
+}
+
+/** IP addresses and CIDR ranges. */
+export const addressRanges: SettingKind<readonly string[]> = {
+  parse: (text) => parseItems(text, (range) => (isAddressRange(range) ? range : undefined)),
+  range: 'IP addresses or ranges such as 10.0.0.0/8, with commas between them',
+};
+
+function isAddressRange(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const version = isIP(address);
+  const isLength = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  return version > 0 && isLength && rest.length === 0;
+}
+
+/** Base URL of a server; its credentials are a separate, secret setting. */
+export const upstreamUrl = textMatching(
+  (text) => parsePlainUrl(text) !== undefined,
+  'an http or https URL without user, password and query',
+);
+
+/** Base URL of a server, without trailing slashes. */
 export const hubUrl: SettingKind<string> = {
   ...httpUrl,
   parse: (text) => httpUrl.parse(text)?.replace(/\/+$/, ''),
 };
 
-/** Where a Redis listens, or a Cluster, or the Sentinels that know where it is. */
-export const redisUrl = textThat(
+/** Address of a Redis, a Redis Cluster, or Sentinels. */
+export const redisUrl = textMatching(
   (text) => parseRedisUrl(text) !== undefined,
   'redis://host:port, unix:///path/of/socket, redis-cluster://host:port,host:port or redis-sentinel://host:port,host:port/name-of-the-master; user:password@ before the hosts, rediss for TLS',
 );
 
-/** Where bytes are kept that are too many for Redis. What lets one in there is not part of it. */
+/** Address of the blob store, without its credentials. */
 export const bytesUrl: SettingKind<BytesAddress> = {
   parse: parseBytesUrl,
   range:

@@ -1,40 +1,42 @@
-/** The processes that the system is made of. */
+/** Processes of the system. */
 export const appNames = ['api', 'batch-former', 'worker', 'janitor', 'webhook-sender'] as const;
 export type AppName = (typeof appNames)[number];
 
-/** All that read settings: the processes, and `npm run model`. */
+/** Readers of settings: the processes, and `npm run model`. */
 export type ReaderName = AppName | 'model';
 
-/** A way to read the text of an environment variable: what it becomes, and in words what it may be. */
+/** Type of a setting's value: its parser and a description of valid values. */
 export interface SettingKind<Value> {
-  /** undefined: it may not be that. */
+  /** Returns undefined for an invalid value. */
   parse: (text: string) => Value | undefined;
   /** Completes "expected …" in an error message. */
   range: string;
   unit?: string | undefined;
-  /** Its value is never shown, not even when it is wrong. */
+  /** The value is never shown, not even if it is invalid. */
   isSecret?: true;
 }
 
-/** What a setting does, and what it is where the environment does not say. */
+/** Description and default of a setting. */
 interface SettingText {
-  /** As it would be written in the environment. */
+  /** Default as written in the environment. */
   default?: string;
-  /** In words, what `loadConfig` works out in its place. */
+  /** Describes the default that `loadConfig` computes. */
   computed?: string;
-  /** In words, what it means that there is no value; none by default. */
+  /** Describes the behaviour without a value; "none" by default. */
   absent?: string;
   doc: string;
 }
 
-/** One row of the table of settings: all that the parser, the error messages and the documentation know about it. */
+/** Row of the table of settings, from which parsing, error messages and documentation derive. */
 export interface Setting<Value = unknown, App extends ReaderName = ReaderName> extends SettingText {
   variable: string;
   kind: SettingKind<Value>;
   apps: readonly App[];
 }
 
-/** Makes rows for some apps, with the types of which each app's configuration is made: a value may be absent or not. */
+/**
+ * Creates rows for some apps. The type of a row's value is optional if it has neither a default nor a computed value.
+ */
 export function readBy<const App extends ReaderName>(...apps: readonly App[]) {
   return <Value, Text extends SettingText>(variable: string, kind: SettingKind<Value>, text: Text) =>
     ({ variable, kind, apps, ...text }) as Setting<

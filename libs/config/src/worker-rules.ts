@@ -1,96 +1,80 @@
-/** Which of a worker's settings do not go together. */
+/** Rules between a worker's settings. */
 import type { Device } from '@darkroom/core';
 import { modelDirectoryProblems } from './model-directories.ts';
-import { isOwnModule } from './setting-kinds.ts';
+import { isCustomModule } from './setting-kinds.ts';
 
-/** What rules are about; undefined what was refused already. */
+/** Settings that the rules read; undefined if invalid. */
 interface WorkerValues {
   executor?: string | undefined;
   devices?: readonly Device[] | undefined;
   cudaVisibleDevices?: readonly string[] | undefined;
   modelDirs?: readonly string[] | undefined;
-  judgeTimeoutS?: number | undefined;
-  engineTimeoutS?: number | undefined;
 }
 
-/** One row: the settings it is about, where it holds, and what is wrong with each that is set there (or that is not). */
+/** A rule: its variables, its condition, and the problem with each variable that is set (or not set). */
 interface Rule {
   variables: readonly string[];
-  holds: (values: WorkerValues, isSet: (variable: string) => boolean) => boolean;
-  /** They must be set, rather than must not. */
-  areNeeded?: true;
+  applies: (values: WorkerValues, isSet: (variable: string) => boolean) => boolean;
+  /** The variables must be set; otherwise they must not be. */
+  mustBeSet?: true;
   problem: (variable: string, values: WorkerValues) => string;
 }
 
-const ofUpstreams = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS'];
-const ofModelFiles = ['MODEL_DIR', 'MODEL_DIRS', 'MODEL_DTYPE', 'LOW_MEMORY', 'VAE_TILE_SIZE', 'SAFETY_CHECKER'];
-const ofRoom = ['MEMORY_BUDGET_MB', 'COLD_START_MAX_WAIT_S'];
-const ofSteps = ['KV_TOKENS', 'STEP_TOKENS', 'CHECKPOINT_STEPS'];
-const ofDevices = ['DEVICE', 'STRICT_PROVIDER', 'NUM_THREADS'];
+const upstreamVariables = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS'];
+const modelFileVariables = ['MODEL_DIR', 'MODEL_DIRS', 'MODEL_DTYPE', 'LOW_MEMORY', 'SAFETY_CHECKER'];
+const stepVariables = ['KV_TOKENS', 'CHECKPOINT_STEPS'];
+const deviceVariables = ['DEVICE', 'NUM_THREADS'];
 
 const rules: readonly Rule[] = [
   {
     variables: ['UPSTREAM_URL', 'MODEL_ID'],
-    holds: ({ executor }) => executor === 'http',
-    areNeeded: true,
+    applies: ({ executor }) => executor === 'http',
+    mustBeSet: true,
     problem: (variable) => `${variable} is not set, expected one with EXECUTOR=http`,
   },
   {
-    variables: [...ofModelFiles, ...ofRoom, 'SLEEP_AFTER_S', ...ofSteps, ...ofDevices],
-    holds: ({ executor }) => executor === 'http',
+    variables: [...modelFileVariables, 'MEMORY_BUDGET_MB', 'SLEEP_AFTER_S', ...stepVariables, ...deviceVariables],
+    applies: ({ executor }) => executor === 'http',
     problem: (variable) =>
       `${variable} is set and EXECUTOR is http, expected one of the two: another server runs the model`,
   },
   {
-    variables: ofUpstreams,
-    holds: ({ executor }) => executor !== undefined && executor !== 'http',
+    variables: upstreamVariables,
+    applies: ({ executor }) => executor !== undefined && executor !== 'http',
     problem: (variable, { executor }) =>
       `${variable} is set and EXECUTOR is ${executor}, expected EXECUTOR=http with it`,
   },
   {
-    variables: [...ofModelFiles, ...ofRoom, ...ofSteps, 'STRICT_PROVIDER'].filter((name) => name !== 'LOW_MEMORY'),
-    holds: ({ executor = 'process' }) => isOwnModule(executor),
+    variables: [...modelFileVariables, 'MEMORY_BUDGET_MB', ...stepVariables].filter((name) => name !== 'LOW_MEMORY'),
+    applies: ({ executor = 'process' }) => isCustomModule(executor),
     problem: (variable, { executor }) =>
       `${variable} is set and EXECUTOR is ${executor}, expected one of the two: the module brings its own model`,
   },
   {
     variables: ['MODEL_DIR', 'MODEL_ID'],
-    holds: ({ executor }, isSet) => executor === 'process' && isSet('MODEL_DIRS'),
+    applies: ({ executor }, isSet) => executor === 'process' && isSet('MODEL_DIRS'),
     problem: (variable) =>
       `${variable} is set and MODEL_DIRS is too, expected one of the two: each directory of MODEL_DIRS is a model under its own name`,
   },
   {
     variables: ['MEMORY_BUDGET_MB'],
-    holds: ({ executor }, isSet) => executor === 'process' && !isSet('MODEL_DIRS'),
+    applies: ({ executor }, isSet) => executor === 'process' && !isSet('MODEL_DIRS'),
     problem: (variable) =>
-      `${variable} is set and MODEL_DIRS is not, expected both: one model has nobody to make room for`,
-  },
-  {
-    variables: ['COLD_START_MAX_WAIT_S'],
-    holds: ({ executor }, isSet) => executor === 'process' && !isSet('MEMORY_BUDGET_MB'),
-    problem: (variable) =>
-      `${variable} is set and MEMORY_BUDGET_MB is not, expected both: without a budget no model waits for room`,
-  },
-  {
-    variables: ['JUDGE'],
-    // While a verdict is due, nothing is heard of the engine.
-    holds: ({ judgeTimeoutS = 0, engineTimeoutS = Infinity }) => engineTimeoutS <= judgeTimeoutS,
-    problem: (variable, { judgeTimeoutS, engineTimeoutS }) =>
-      `${variable} is set and ENGINE_TIMEOUT_S is ${engineTimeoutS}, expected more than JUDGE_TIMEOUT_S, which is ${judgeTimeoutS}: a judge that thinks is not an engine that hangs`,
+      `${variable} is set and MODEL_DIRS is not, expected both: a single model has no other models to share a budget with`,
   },
 ];
 
-/** What a worker reads in one case is an error in another: nothing would come of it. */
+/** Returns problems with settings that have no effect in combination. */
 export function* workerProblems(values: WorkerValues, isSet: (variable: string) => boolean): Generator<string> {
   if (values.executor === undefined) return;
-  for (const { variables, holds, areNeeded = false, problem } of rules)
-    if (holds(values, isSet))
-      for (const variable of variables) if (isSet(variable) !== areNeeded) yield problem(variable, values);
+  for (const { variables, applies, mustBeSet = false, problem } of rules)
+    if (applies(values, isSet))
+      for (const variable of variables) if (isSet(variable) !== mustBeSet) yield problem(variable, values);
   yield* deviceProblems(values);
   if (values.executor === 'process') yield* modelDirectoryProblems(values.modelDirs ?? []);
 }
 
-/** CUDA counts only those that may be used. Where `cuda` comes first they are dealt out to processes, and each has one. */
+/** CUDA numbers only the visible GPUs. With a leading `cuda`, each process gets one of them, so any number is valid. */
 function* deviceProblems({ devices = [], cudaVisibleDevices: visible }: WorkerValues): Generator<string> {
   if (devices[0] === 'cuda') return;
   const count = visible?.length ?? Infinity;

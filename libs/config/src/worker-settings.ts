@@ -7,7 +7,6 @@ import {
   headerPassword,
   modelId,
   moduleChoice,
-  multipleOf,
   nameList,
   oneOf,
   path,
@@ -17,119 +16,91 @@ import { plainName, trueOrFalse, upstreamUrl, wholeNumber } from './setting-kind
 const worker = readBy('worker');
 const workerAndModel = readBy('worker', 'model');
 
-/** The part of the table of settings (settings.ts) that only the worker reads. */
+/** Settings read only by the worker, part of the table in settings.ts. */
 export const workerSettings = {
   executor: worker('EXECUTOR', executorChoice, {
     default: 'process',
-    doc: 'What runs the model: `process`, an engine in a process of its own; `http`, another server: [upstreams.md](upstreams.md); or a module of your own, such as `./my-executor.mjs`: [executors.md](executors.md).',
+    doc: 'Runs the model: `process`, the built-in engine in its own process; `http`, another server: [upstreams.md](upstreams.md); or a custom module, such as `./my-executor.mjs`: [executors.md](executors.md).',
   }),
   upstreamUrl: worker('UPSTREAM_URL', upstreamUrl, {
-    doc: 'The server behind `EXECUTOR=http`. Nothing is followed to where it redirects.',
+    doc: 'URL of the server for `EXECUTOR=http`. Redirects are not followed.',
   }),
   upstreamApi: worker('UPSTREAM_API', oneOf(['openai', 'llama.cpp']), {
     default: 'openai',
-    doc: 'How that server is spoken to.',
+    doc: 'Protocol of that server.',
   }),
   upstreamKey: worker('UPSTREAM_KEY', headerPassword, {
-    doc: 'What it takes as `Authorization: Bearer …`.',
+    doc: 'Its key, sent as `Authorization: Bearer …`.',
   }),
   upstreamSlots: worker('UPSTREAM_SLOTS', wholeNumber(1, 4096, 'requests'), {
-    absent: 'what the server says (`UPSTREAM_API=llama.cpp`), else 8',
-    doc: 'Requests that it is sent at once, at most. Several workers may share one server.',
+    absent: 'what the server reports (`UPSTREAM_API=llama.cpp`), else 8',
+    doc: 'Max. concurrent requests to that server. Several workers may share one server.',
   }),
   modelDir: worker('MODEL_DIR', path, {
     default: 'models/emoji-sd',
-    doc: 'The directory of the model: pictures in the diffusers ONNX layout, text in that of Optimum and transformers.js.',
+    doc: 'Directory of the model: diffusers ONNX layout for images, Optimum or transformers.js layout for text.',
   }),
   modelDirs: worker('MODEL_DIRS', modelDirectories, {
-    doc: 'Several models for one worker, in place of `MODEL_DIR`, each under the name of its directory: [models.md](models.md#many-on-one-machine).',
+    doc: 'Several models in one worker, instead of `MODEL_DIR`, each served under the name of its directory: [models.md](models.md#many-on-one-machine).',
   }),
   memoryBudgetMb: worker('MEMORY_BUDGET_MB', wholeNumber(1, 16_777_216, 'MB'), {
-    absent: 'none: all are loaded at the start, and stay',
-    doc: 'What the models of `MODEL_DIRS` may take together, of the memory of the GPU if `DEVICE` begins with one. Each is loaded when it is asked for, and those used least lately are freed for others. It is that of each of `NUM_WORKER_PROCESSES`.',
-  }),
-  coldStartMaxWaitS: worker('COLD_START_MAX_WAIT_S', wholeNumber(0, 86_400, 's'), {
-    default: '30',
-    doc: 'How long a model of `MODEL_DIRS` waits for room while all that have it are at work. Then the one used least lately takes nothing new, ends what it has, and is freed.',
+    absent: 'none: all models are loaded at the start and stay in memory',
+    doc: 'Memory budget of all models of `MODEL_DIRS` together; GPU memory if `DEVICE` begins with a GPU. Models are loaded on demand, and the least recently used are evicted: [models.md](models.md#many-on-one-machine). Applies to each of `NUM_WORKER_PROCESSES`.',
   }),
   modelId: worker('MODEL_ID', modelId, {
     computed: 'the name of the directory, or of the module of `EXECUTOR`',
-    doc: 'The id the model is served under. With `EXECUTOR=http` it must be set: the name that the other server has for it, of `Qwen/Qwen3-0.6B` as `qwen3-0.6b`.',
+    doc: "Id under which the model is served. Required with `EXECUTOR=http`: the other server's name for it, such as `qwen3-0.6b` for `Qwen/Qwen3-0.6B`.",
   }),
   modelDtype: workerAndModel('MODEL_DTYPE', dtypeChoice, {
     default: 'auto',
-    doc: 'Which files of the model are loaded, by what their weights are; `auto` takes of each part the first there is of int8, fp32, fp16.',
+    doc: 'Weight type of the files to load; `auto` takes the first available of int8, fp32, fp16 for each part, or of fp16, fp32, int8 if `DEVICE` begins with `cuda`.',
   }),
   devices: workerAndModel('DEVICE', deviceList, {
     default: 'cpu',
-    doc: 'Where the model runs: each part of it on the first device of the list that takes it. The log says on which, and why not on those before it.',
-  }),
-  isStrictAboutDevice: workerAndModel('STRICT_PROVIDER', trueOrFalse, {
-    default: 'false',
-    doc: 'With `true` a model that does not run on the first device of `DEVICE` is not loaded, rather than run on the next.',
+    doc: 'Devices in the order of preference: each part of the model runs on the first one that accepts it; with a single one, on that or not at all. The log shows the device, and why earlier ones were refused.',
   }),
   hasLowMemory: workerAndModel('LOW_MEMORY', trueOrFalse, {
     default: 'false',
-    doc: 'With `true` text encoders are in memory only while prompts are encoded, and loaded anew for each prompt that is not among the latest.',
-  }),
-  vaeTileSize: workerAndModel('VAE_TILE_SIZE', wholeNumber(64, 65_536, 'pixels'), {
-    default: '1024',
-    doc: 'A picture of more pixels than a square of this side is decoded in pieces: less memory, more time.',
+    doc: 'With `true`, text encoders are in memory only while prompts are encoded, and are loaded again for each prompt that is not cached.',
   }),
   safetyChecker: workerAndModel('SAFETY_CHECKER', oneOf(['auto', 'off', 'refuse']), {
     default: 'auto',
-    doc: 'What is done with the `safety_checker` of a model that has one: `auto` makes pictures black that it finds fault with, and says so; `refuse` ends their requests; `off` does not load it: [models.md](models.md#pictures-that-are-checked).',
+    doc: "Use of a model's `safety_checker`: `auto` blacks out flagged images and reports it; `refuse` fails their requests; `off` does not load it: [models.md](models.md#images-that-are-checked).",
   }),
   judge: worker('JUDGE', moduleChoice, {
-    absent: 'none: nobody judges',
-    doc: 'A module of your own that judges the prompts of pictures before, and pictures after, such as `./my-judge.mjs`: [judges.md](judges.md).',
-  }),
-  judgeTimeoutS: worker('JUDGE_TIMEOUT_S', wholeNumber(1, 60, 's'), {
-    default: '10',
-    doc: 'How long a verdict of `JUDGE` may take. A request without one fails.',
+    absent: 'none: no moderation',
+    doc: 'Custom moderation module, which checks the prompts and the results of image requests, such as `./my-judge.mjs`: [judges.md](judges.md).',
   }),
   kvTokens: worker('KV_TOKENS', wholeNumber(1, 100_000_000, 'tokens'), {
     absent: '`BATCH_MAX_SIZE` texts of full length, or what a quarter of the free memory holds',
-    doc: 'The room of a worker for text: tokens of prompts and answers that its cache holds at once.',
-  }),
-  stepTokens: worker('STEP_TOKENS', wholeNumber(1, 65_536, 'tokens'), {
-    default: '64',
-    doc: 'Tokens of prompts that are read in one step while others write, who wait for it. More reads long prompts faster and makes the others pause longer.',
+    doc: 'Capacity of a worker for text: tokens of prompts and answers in its KV cache.',
   }),
   numWorkerProcesses: worker('NUM_WORKER_PROCESSES', wholeNumber(1, 64, 'processes'), {
     absent: 'one for each visible GPU if `DEVICE` begins with `cuda` without a number, else 1',
-    doc: 'Workers that one start of the worker runs, with the GPUs dealt out in turn. More than one have their `/metrics` on the ports after `METRICS_PORT`.',
+    doc: 'Number of worker processes, with GPUs assigned round robin. If more than one, their `/metrics` are on the ports after `METRICS_PORT`.',
   }),
   cudaVisibleDevices: worker('CUDA_VISIBLE_DEVICES', nameList, {
     absent: 'all of the machine',
-    doc: "CUDA's own list of the GPUs that may be used.",
+    doc: "CUDA's own list of visible GPUs.",
   }),
   numThreads: workerAndModel('NUM_THREADS', wholeNumber(0, 1024, 'threads'), {
     default: '0',
-    doc: 'Threads of one operator on the CPU; 0 means one for each core, and one alone for a model of text with less than 20 MB of weights, which more do not make faster.',
-  }),
-  chunkBytes: worker('CHUNK_BYTES', multipleOf(3, wholeNumber(3, 8_388_608, 'bytes')), {
-    default: '409600',
-    doc: 'The size of the pieces a picture is stored and streamed in. A multiple of 3, so that the pieces also join up as base64.',
-  }),
-  pngLevel: worker('PNG_LEVEL', wholeNumber(1, 9), {
-    default: '4',
-    doc: 'How hard PNG files are compressed. 9 takes seven times as long as 4, and makes them 7 % smaller.',
+    doc: 'Threads per operator on the CPU; 0 means one per core, or a single one for a text model with less than 20 MB of weights, which more threads do not speed up.',
   }),
   checkpointSteps: worker('CHECKPOINT_STEPS', wholeNumber(0, 1000, 'steps'), {
     default: '10',
-    doc: 'A row is saved every so many steps, to be resumed by another worker; 0 turns it off.',
+    doc: 'Steps between two checkpoints of a row, from which another worker can resume it; 0 turns them off.',
   }),
   workerId: worker('WORKER_ID', plainName, {
     computed: 'the host name and a random part',
-    doc: 'The name the worker registers under. Never the same for two that run at once.',
+    doc: 'Id of the worker; must be unique among running workers.',
   }),
   sleepAfterS: worker('SLEEP_AFTER_S', wholeNumber(1, 2_592_000, 's'), {
-    absent: 'none: it never sleeps by itself',
-    doc: 'A worker that has had nothing to do for this long frees the memory of its model. The next request loads it again, and says so.',
+    absent: 'none: it never sleeps when idle',
+    doc: 'Idle time after which a worker frees the memory of its model. The next request loads it again and reports that in its events.',
   }),
   engineTimeoutS: worker('ENGINE_TIMEOUT_S', wholeNumber(1, 86_400, 's'), {
     default: '60',
-    doc: 'An engine that has work and says nothing for this long is killed and started again. Two things give it longer: it may be silent for as long as all its work should take at the pace it had, and for ten of its steps. Before its first step it has ten times this setting.',
+    doc: 'An engine that has requests and sends no events for this long is killed and restarted. The timeout is extended to the time that all its requests should take at the measured step time, and to ten steps. Before the first step it is ten times as long.',
   }),
 };

@@ -1,4 +1,4 @@
-/** Time as an argument, so that policy can be tested without waiting. */
+/** Injected clock, so that policies can be tested without waiting. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
@@ -6,7 +6,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** ISO 8601, or null for what has not happened. */
+/** Formats a time as ISO 8601; null for undefined. */
 export function isoTime<Time extends number | undefined>(timeMs: Time): Time extends number ? string : string | null {
   return (timeMs === undefined ? null : new Date(timeMs).toISOString()) as Time extends number ? string : string | null;
 }

@@ -1,4 +1,4 @@
-/** Items of the same key together, each in order; the group whose first item comes first before the others. */
+/** Groups items by key, preserving order; groups are in the order of their first item. */
 export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Item[][] {
   const groups = new Map<string, Item[]>();
   for (const item of items) {

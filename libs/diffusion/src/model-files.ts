@@ -1,8 +1,8 @@
-/** What can be known of a model without running it: nothing here loads ONNX Runtime. */
+/** Reads models' files without running them: nothing here loads ONNX Runtime. */
 export * from './model/describe-model.ts';
 export * from './model/model-directory.ts';
 export { filesOfLoras } from './loras/model-loras.ts';
-export { dtypeFileNames, listDtypes, type PictureDtype, pictureDtypes } from './model/find-model-file.ts';
+export { dtypeFileNames, listDtypes, type ImageDtype, imageDtypes } from './model/find-model-file.ts';
 export { externalFile } from './onnx/check-onnx-file.ts';
 export { readOnnxFile } from './onnx/read-onnx-file.ts';
-export * from './model/pipeline-classes.ts';
+export * from './model/config/pipeline-classes.ts';

@@ -1,6 +1,6 @@
 import type { ModelCard, RowRequest } from '@darkroom/core';
 
-/** Slots that are taken, and requests that have at least one output waiting for room. */
+/** Slots in use, and requests with at least one output that waits for a slot. */
 export interface EngineStatus {
   readonly slots: number;
   readonly waitingRequests: number;
@@ -8,49 +8,55 @@ export interface EngineStatus {
 
 export interface ExecutorHealth extends EngineStatus {
   readonly isHealthy: boolean;
-  /** How long the answer took: up to one step where a step blocks the engine. */
+  /** Response time of the health check: up to one step where a step blocks the engine. */
   readonly latencyMs: number;
 }
 
 export interface ShutdownOptions {
-  /** Emit a checkpoint of every row that has taken a step, so that another executor can go on. Default false. */
+  /** Emit a checkpoint of every row that has taken a step, so that another executor can resume it. Default false. */
   readonly shouldCheckpoint?: boolean;
 }
 
 /**
- * Runs one model: by stepping rows, or by forwarding whole requests to somebody who does. Everything that happens to a
- * request comes out through the listener the executor was made with; `submit` and `cancel` only say what is wanted, and
- * take effect as soon as they can, at the next step boundary where there are steps.
+ * Runs one model, by stepping rows or by forwarding whole requests to a backend. Emits events to the listener it was
+ * created with. `submit` and `cancel` return at once and take effect as soon as possible: between steps where there are
+ * steps.
+ *
+ * @example
+ *   const executor: Executor = new ModuleExecutor({ module: './parrot.mjs', model: 'parrot', onEvents });
+ *   const { id } = await executor.start();
+ *   executor.submit([request]);
+ *   // `onEvents` receives the progress and the outputs of the request, and its end.
+ *   await executor.shutdown({ shouldCheckpoint: true });
  */
 export interface Executor {
-  /** The room that it found when it was started; absent where its maker says how much there is. */
+  /** Capacity discovered at start; absent if the caller sets it. */
   readonly maxSlots?: number | undefined;
-  /** The process that it runs the model in, while it has one of its own: its memory is the model's. */
+  /** Process id of the engine, while it has its own process: that process's memory is the model's. */
   readonly enginePid?: number | undefined;
   /**
-   * Loads the model, or finds who has it. May be called again after `engine-lost` or `shutdown`.
+   * Loads the model, or connects to the backend that has it. Can be called again after `engine-lost` or `shutdown`.
    *
-   * @throws DarkroomError if the model cannot be loaded, and the message says why, naming the file if it is one;
-   * `unavailable` if it is running.
+   * @throws DarkroomError if the model cannot be loaded, with a message that names the reason and the file, if any;
+   * `unavailable` if the executor is already running.
    */
   start(): Promise<ModelCard>;
   /**
-   * Takes requests. Those that find no room wait inside, first come first served; one that no room would do for fails.
-   * A request whose id is already here is ignored: it was delivered twice.
+   * Queues requests, first come, first served. A request that exceeds the total capacity fails. A request whose id is
+   * present is ignored as a duplicate delivery.
    *
    * @throws DarkroomError `unavailable` if the executor is not started or its engine is lost.
    */
   submit(requests: readonly RowRequest[]): void;
-  /** Lets go of a request; `request-canceled` follows unless it has ended by then. Nothing for an id that is not here. */
+  /** Drops a request; `request-canceled` follows unless it has ended by then. Ignores unknown ids. */
   cancel(requestId: string): void;
-  /** Ends an engine that hangs, at once and with all it has: `engine-lost` follows. Nothing when there is none. */
+  /** Kills a hung engine at once; `engine-lost` follows. Does nothing if there is none. */
   kill(): void;
-  /** Asks the engine itself; never rejects. */
+  /** Queries the engine itself; never rejects. */
   checkHealth(): Promise<ExecutorHealth>;
   /**
-   * Stops, after the step under way where there are steps. Requests that have not ended by then do not end; the
-   * checkpoints asked for are their last events. All events are delivered before it resolves, none after. Safe to call
-   * twice.
+   * Stops after the current step, if there are steps. Open requests get no end event; requested checkpoints are their
+   * last events. All events are delivered before it resolves, none after. Idempotent.
    */
   shutdown(options?: ShutdownOptions): Promise<void>;
 }

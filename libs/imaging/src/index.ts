@@ -1,4 +1,6 @@
-export * from './decode-picture.ts';
-export * from './encode-picture.ts';
-export { withMetadata, withoutMetadata } from './metadata/picture-metadata.ts';
-export * from './read-picture.ts';
+export * from './codec/decode-image.ts';
+export * from './codec/encode-image.ts';
+export { withMetadata, withoutMetadata } from './metadata/image-metadata.ts';
+export type { FittedImage, ImagePart } from './input/fit-image.ts';
+export { ImageReader } from './input/image-reader.ts';
+export type { ImageRefusal, ImageSize } from './input/image-refusal.ts';

@@ -4,74 +4,98 @@ import type {
   OutputInfo,
   OutputProgress,
   RequestEnvelope,
-  RequestEvent,
-  RequestStatus,
+  StoredEvent,
+  RequestSnapshot,
 } from '@darkroom/core';
 import type { z } from 'zod';
-import type { RequestOptions, ResolvedRequest } from './request-fields.ts';
+import type { RequestPolicy, ResolvedRequest } from './request-fields.ts';
 
-/** What a request takes, as its envelope says it. */
-export type Demand = Pick<RequestEnvelope, 'shapeKey' | 'outputs' | 'slots' | 'cost' | 'bytes'>;
+/** Resources that a request needs, as in its envelope. */
+export type Demand = Pick<RequestEnvelope, 'shapeKey' | 'outputs' | 'slots' | 'cost'>;
 
 export type ResolveResult<Input = unknown> =
   | { status: 'resolved'; request: ResolvedRequest<Input> }
   | { status: 'invalid'; problems: readonly FieldProblem[] };
 
-/** Events that each kind shows in its own way. */
+/** Events with a kind-specific view. */
 export type KindEvent = Extract<
-  RequestEvent,
+  StoredEvent,
   { type: 'progress' | 'preview' | 'delta' | 'snapshot' | 'reset' | 'output' }
 >;
 
-/** What the url of an output is, where clients fetch it: a link made of the path, or by default the path as it is. */
+/** Functions that convert paths of the API to URLs; by default paths stay unchanged. */
 interface Linked {
+  /** Returns the URL of an output, which may be a signed link. */
   linkOf?: ((path: string) => string) | undefined;
+  /** Returns any other URL. */
+  urlOf?: ((path: string) => string) | undefined;
 }
 
 export interface ResultViewOptions extends Linked {
-  /** The outputs' bytes, where a poll asks for them or a webhook brings them. */
+  /** Bytes of outputs to include, if a poll requests them or a webhook contains them. */
   inlined?: ReadonlyMap<number, Uint8Array> | undefined;
 }
 
 export interface EventViewOptions extends Linked {
-  /** The bytes that an `output` speaks of; absent for a text's. */
+  /** The bytes of an `output` event's chunk; absent for texts. */
   chunk?: Uint8Array | undefined;
 }
 
-/** An event as clients see it: its name and what its data says beside the request and the time. */
+/** An event as clients see it: its name, and its data except request id and time. */
 export interface EventView {
   name: string;
   data: object;
 }
 
 /**
- * What the door knows of one kind of work. Nothing in it runs a model. `Input` is what an envelope of the kind carries,
- * `Card` what a model of the kind says of itself.
+ * The API half of one kind of work; it has no model code. `Input` is the validated input in an envelope of the kind,
+ * `Card` the description of a model of the kind.
+ *
+ * @example
+ *   const bodySchema = z.strictObject({ ...requestFields, prompt: textField(1, 100) });
+ *   const echo: Kind<{ prompt: string }> = {
+ *     id: 'echo',
+ *     outputs: 'text',
+ *     bodySchema,
+ *     resolve: (body, _card, options) =>
+ *       resolveBody(body, {
+ *         schema: bodySchema,
+ *         options,
+ *         problemsOf: () => [],
+ *         inputOf: ({ prompt }) => ({ prompt }),
+ *       }),
+ *     demandOf: ({ prompt }) => ({ shapeKey: 'echo', outputs: 1, slots: 1, cost: prompt.length }),
+ *     stepsOf: ({ prompt }) => prompt.length,
+ *     withoutPrivate: () => ({}),
+ *     modelView: () => ({}),
+ *     requestView: (_request, [text = '']) => ({ text }),
+ *     resultView: () => ({}),
+ *     progressView: ({ done }) => ({ characters: done }),
+ *     eventView: (_id, event) => ({ name: event.type, data: 'text' in event ? { text: event.text } : {} }),
+ *   };
  */
 export interface Kind<Input = unknown, Card extends ModelCard = ModelCard> {
-  /** As envelopes and cards name it. */
+  /** Id of the kind in envelopes and cards. */
   readonly id: string;
-  /** `text`: outputs stand in polls and streams as they grow. `bytes`: they are fetched. */
+  /** `text`: polls and streams contain the outputs as they grow. `bytes`: clients fetch the outputs. */
   readonly outputs: 'text' | 'bytes';
-  /** All that a body may hold, `requestFields` among it. */
+  /** Schema of the request body, with `requestFields`. */
   readonly bodySchema: z.ZodObject;
-  /** Checks a body against the schema and then against what its model can do, and fills every default in. */
-  resolve(body: unknown, card: Card, options: RequestOptions): ResolveResult<Input> | Promise<ResolveResult<Input>>;
+  /** Validates a body against the schema and the capabilities of its model, and fills in every default. */
+  resolve(body: unknown, card: Card, options: RequestPolicy): ResolveResult<Input> | Promise<ResolveResult<Input>>;
   demandOf(input: Input): Demand;
-  /** The field that makes it keep the most bytes: what to lower when they are too many. `body`: what the input was made of. */
-  heaviestField(input: Input, body?: unknown): string;
-  /** The most steps of one output: for estimates of its end. */
+  /** Returns the maximum steps of one output, to estimate its end. */
   stepsOf(input: Input): number;
-  /** What may be kept of it once the request has ended, on a server that does not keep prompts. */
+  /** Returns the input without private fields, to store after the end if the server does not retain prompts. */
   withoutPrivate(input: Input): unknown;
-  /** What a list of models says beside what every model has. */
+  /** Returns the kind-specific fields of a model in the list of models. */
   modelView(card: Card): object;
-  /** What a poll says beside `resultView` and what every request has. `texts`: what stands of each output of a text. */
-  requestView(request: RequestStatus, texts: readonly string[]): object;
-  /** What came of it, in polls, at the end of streams and in webhooks. */
+  /** Returns the kind-specific fields of a poll, except those of `resultView`. `texts`: the texts so far. */
+  requestView(request: RequestSnapshot, texts: readonly string[], options?: Pick<Linked, 'urlOf'>): object;
+  /** Returns the result for polls, ends of streams and webhooks. */
   resultView(id: string, outputs: readonly OutputInfo[], options?: ResultViewOptions): object;
-  /** In streams and webhooks. */
+  /** Returns the progress for streams and webhooks. */
   progressView(progress: OutputProgress): object;
-  /** In streams. */
+  /** Returns an event for streams. */
   eventView(id: string, event: KindEvent, options?: EventViewOptions): EventView;
 }

@@ -1,4 +1,4 @@
-/** The fields by which a body asks for a webhook, and what becomes of them. */
+/** Request fields for a webhook, and their validation. */
 import { type FieldProblem, invalidValue, mayBePublicHost, webhookEvents, type WebhookRequest } from '@darkroom/core';
 import { z } from 'zod';
 
@@ -6,7 +6,7 @@ const maxUrlCharacters = 2048;
 const urlExpected = `an http or https URL of at most ${maxUrlCharacters} characters, without a user or password`;
 const eventsExpected = `some of ${webhookEvents.join(', ')}, each once`;
 
-/** The fields of a body, for any schema of requests. */
+/** Webhook fields of request schemas. */
 export const webhookFields = {
   webhook_url: z
     .string({ error: urlExpected })
@@ -15,7 +15,7 @@ export const webhookFields = {
     .optional()
     .meta({
       description:
-        'Where to POST events to, signed by the Standard Webhooks scheme. Addresses that are not public are refused, unless the server allows them.',
+        'URL to POST events to, signed by the Standard Webhooks scheme. Private addresses are rejected unless the server allows them.',
       example: 'https://example.com/darkroom',
     }),
   webhook_events: z
@@ -23,12 +23,12 @@ export const webhookFields = {
     .min(1, { error: eventsExpected })
     .refine((events) => new Set(events).size === events.length, { error: eventsExpected })
     .optional()
-    .meta({ description: 'What to be told of; `completed` is any end. Default: ["completed"].' }),
+    .meta({ description: 'Events to send; `completed` is any end. Default: ["completed"].' }),
 };
 
 type WebhookBody = z.infer<z.ZodObject<typeof webhookFields>>;
 
-/** What the fields' own checks cannot see. */
+/** Returns problems that the schema cannot detect. */
 export function webhookProblems(body: WebhookBody, { allowPrivate }: { allowPrivate: boolean }): FieldProblem[] {
   const { webhook_url: url, webhook_events: events } = body;
   if (url === undefined)
@@ -37,11 +37,14 @@ export function webhookProblems(body: WebhookBody, { allowPrivate }: { allowPriv
   return [invalidValue('webhook_url', url, 'a public host: this server sends nothing to private addresses')];
 }
 
-/** A body's webhook with its defaults, or undefined when it asks for none. */
-export function resolveWebhook(
-  { webhook_url: url, webhook_events: events = ['completed'] }: WebhookBody,
-  progressIntervalMs: number,
-): WebhookRequest | undefined {
+/** Min. time between two `progress` webhooks of a request, ms. */
+const progressIntervalMs = 1000;
+
+/** Returns the webhook of a body with its defaults; undefined without one. */
+export function resolveWebhook({
+  webhook_url: url,
+  webhook_events: events = ['completed'],
+}: WebhookBody): WebhookRequest | undefined {
   return url === undefined ? undefined : { url, events, progressIntervalMs };
 }
 

@@ -1,11 +1,11 @@
-/** Cuts an ONNX graph into parts that run one after the other. Field numbers are those of onnx.proto. */
+/** Cuts an ONNX graph into parts that run in sequence. Field numbers are those of onnx.proto. */
 import { bytesField, bytesHeader, fieldsOf, numberField, type WireField } from './protobuf.ts';
 
-/** Nodes that are next to each other. */
+/** Consecutive nodes of a graph. */
 export interface GraphPart {
-  /** Values that later parts read. */
-  readonly leaving: readonly string[];
-  /** @param typeOf ONNX's number of the element type of a value that an earlier part made. */
+  /** Names of the values that later parts read. */
+  readonly passedNames: readonly string[];
+  /** @param typeOf ONNX's element type number of a value computed by an earlier part. */
   readonly toModel: (typeOf: (name: string) => number) => Uint8Array;
 }
 
@@ -17,10 +17,10 @@ interface Node {
 }
 
 interface Graph {
-  /** Fields of the model besides the graph. */
-  readonly around: readonly Uint8Array[];
+  /** Fields of the model other than the graph. */
+  readonly modelFields: readonly Uint8Array[];
   readonly nodes: readonly Node[];
-  /** By name, as fields of the graph. */
+  /** Fields of the graph, by name. */
   readonly weights: ReadonlyMap<string, Uint8Array>;
   readonly inputs: ReadonlyMap<string, Uint8Array>;
   readonly outputs: ReadonlyMap<string, Uint8Array>;
@@ -29,52 +29,52 @@ interface Graph {
 const decoder = new TextDecoder();
 
 /**
- * Cuts behind nodes that read what a node of a kind gives, wherever a part has so many bytes of weights at least. (ONNX Runtime
- * 1.30 says of what GroupQueryAttention itself gives that it has no columns, and so cannot hand it out.)
+ * Cuts after nodes that consume the output of a `kind` node, once a part has at least `minBytes` of weights. (ONNX
+ * Runtime 1.30 infers no columns for GroupQueryAttention's own output, so a part cannot return it.)
  *
- * @returns undefined where nothing can be cut: weights in other files, graphs within graphs.
+ * @returns undefined if the graph cannot be cut: external weights, or graphs nested in nodes.
  */
-export function cutGraph(model: Uint8Array, kind: string, leastBytes: number): GraphPart[] | undefined {
+export function cutGraph(model: Uint8Array, kind: string, minBytes: number): GraphPart[] | undefined {
   const graph = readGraph(model);
   if (graph === undefined) return undefined;
-  const pieces: Node[][] = [[]];
+  const slices: Node[][] = [[]];
   let left = graph.nodes.filter((node) => node.kind === kind).length;
   let bytes = 0;
-  let awaited: string | undefined;
+  let cutOutput: string | undefined;
   for (const node of graph.nodes) {
-    pieces.at(-1)!.push(node);
-    // Of a table only a few rows are read.
+    slices.at(-1)!.push(node);
+    // A lookup table does not count: a call reads only a few of its rows.
     if (node.kind !== 'Gather')
       bytes += node.inputs.reduce((sum, name) => sum + (graph.weights.get(name)?.length ?? 0), 0);
     if (node.kind === kind) {
       left -= 1;
-      // Behind the last of them a part of its own leads to the logits, which are not always wanted.
-      if (bytes >= leastBytes || (left === 0 && pieces.length > 1)) awaited = node.outputs[0];
+      // Cut after the last `kind` node too: the part behind it only computes logits, which not every call needs.
+      if (bytes >= minBytes || (left === 0 && slices.length > 1)) cutOutput = node.outputs[0];
     }
-    if (awaited === undefined || !node.inputs.includes(awaited)) continue;
-    pieces.push([]);
+    if (cutOutput === undefined || !node.inputs.includes(cutOutput)) continue;
+    slices.push([]);
     bytes = 0;
-    awaited = undefined;
+    cutOutput = undefined;
   }
   const [first] = graph.outputs.keys();
   const marker = graph.nodes.find(({ inputs, outputs }) => inputs.length === 0 && outputs[0] === first);
-  return pieces.map((_, at) => partOf(graph, pieces, at, marker));
+  return slices.map((_, at) => partOf(graph, slices, at, marker));
 }
 
-/** @param marker makes the graph's first output of nothing: each part has it. */
-function partOf(graph: Graph, pieces: readonly (readonly Node[])[], at: number, marker: Node | undefined): GraphPart {
-  const own = pieces[at]!.filter((node) => node !== marker);
-  const made = (nodes: readonly Node[]) =>
+/** @param marker the node without inputs that produces the graph's first output: each part gets a copy. */
+function partOf(graph: Graph, slices: readonly (readonly Node[])[], at: number, marker: Node | undefined): GraphPart {
+  const own = slices[at]!.filter((node) => node !== marker);
+  const outputsOf = (nodes: readonly Node[]) =>
     new Set(nodes.flatMap(({ outputs }) => outputs).filter((name) => name !== ''));
-  const read = (nodes: readonly Node[]) => new Set(nodes.flatMap(({ inputs }) => inputs));
-  const [before, after] = [made(pieces.slice(0, at).flat()), read(pieces.slice(at + 1).flat())];
-  const [ownInputs, ownOutputs] = [read(own), made(own)];
+  const inputsOf = (nodes: readonly Node[]) => new Set(nodes.flatMap(({ inputs }) => inputs));
+  const [before, after] = [outputsOf(slices.slice(0, at).flat()), inputsOf(slices.slice(at + 1).flat())];
+  const [ownInputs, ownOutputs] = [inputsOf(own), outputsOf(own)];
   const entering = [...before].filter((name) => ownInputs.has(name));
-  const leaving = [...ownOutputs].filter((name) => after.has(name));
+  const passedNames = [...ownOutputs].filter((name) => after.has(name));
   const nodes = marker === undefined ? own : [marker, ...own];
   const outputs = new Set([...(marker?.outputs ?? []), ...ownOutputs]);
   return {
-    leaving,
+    passedNames,
     toModel(typeOf) {
       const contents = [
         ...nodes.map(({ bytes }) => bytes),
@@ -83,10 +83,10 @@ function partOf(graph: Graph, pieces: readonly (readonly Node[])[], at: number, 
         ...fieldsAmong(graph.inputs, ownInputs),
         ...entering.map((name) => bytesField(11, valueOf(name, typeOf(name)))),
         ...fieldsAmong(graph.outputs, outputs),
-        ...leaving.filter((name) => !graph.outputs.has(name)).map((name) => bytesField(12, valueOf(name))),
+        ...passedNames.filter((name) => !graph.outputs.has(name)).map((name) => bytesField(12, valueOf(name))),
       ];
       const bytes = contents.reduce((sum, { length }) => sum + length, 0);
-      return Buffer.concat([...graph.around, bytesHeader(7, bytes), ...contents]);
+      return Buffer.concat([...graph.modelFields, bytesHeader(7, bytes), ...contents]);
     },
   };
 }
@@ -95,7 +95,7 @@ function fieldsAmong(fields: ReadonlyMap<string, Uint8Array>, names: ReadonlySet
   return [...fields].flatMap(([name, field]) => (names.has(name) ? field : []));
 }
 
-/** @param type of its elements; that of an output ONNX Runtime finds out. */
+/** @param type element type; ONNX Runtime infers that of an output. */
 function valueOf(name: string, type?: number): Uint8Array {
   const named = bytesField(1, name);
   if (type === undefined) return named;
@@ -103,35 +103,35 @@ function valueOf(name: string, type?: number): Uint8Array {
 }
 
 function readGraph(model: Uint8Array): Graph | undefined {
-  const around: Uint8Array[] = [];
+  const modelFields: Uint8Array[] = [];
   let content: Uint8Array | undefined;
   for (const field of fieldsOf(model)) {
     if (field.number === 7) content = field.content;
-    else around.push(field.whole);
+    else modelFields.push(field.bytes);
   }
   if (content === undefined) return undefined;
   const nodes: Node[] = [];
   const [weights, inputs, outputs] = [new Map<string, Uint8Array>(), new Map(), new Map()] as const;
   for (const field of fieldsOf(content)) {
     if (field.number === 1) nodes.push(readNode(field));
-    else if (field.number === 5) weights.set(textIn(field, 8), field.whole);
-    else if (field.number === 11) inputs.set(textIn(field, 1), field.whole);
-    else if (field.number === 12) outputs.set(textIn(field, 1), field.whole);
-    // Names, notes and shapes are of no use to a part; sparse weights would be.
+    else if (field.number === 5) weights.set(textIn(field, 8), field.bytes);
+    else if (field.number === 11) inputs.set(textIn(field, 1), field.bytes);
+    else if (field.number === 12) outputs.set(textIn(field, 1), field.bytes);
+    // A part needs no names, docs or shapes. It would need sparse weights, which are not supported.
     else if (field.number === 15) return undefined;
   }
-  const isWhole = [...weights.values()].every((weight) => !isElsewhere(weight)) && !nodes.some(hasGraphs);
-  return isWhole ? { around, nodes, weights, inputs, outputs } : undefined;
+  const isSupported = [...weights.values()].every((weight) => !isExternal(weight)) && !nodes.some(hasGraphs);
+  return isSupported ? { modelFields, nodes, weights, inputs, outputs } : undefined;
 }
 
-function readNode({ whole, content }: WireField): Node {
+function readNode({ bytes, content }: WireField): Node {
   const fields = [...fieldsOf(content)];
   const textsOf = (number: number) =>
     fields.filter((field) => field.number === number).map((field) => decoder.decode(field.content));
-  return { bytes: whole, inputs: textsOf(1), outputs: textsOf(2), kind: textsOf(4)[0] ?? '' };
+  return { bytes, inputs: textsOf(1), outputs: textsOf(2), kind: textsOf(4)[0] ?? '' };
 }
 
-/** Whether one of its attributes is a graph, which may read anything. */
+/** Returns true if an attribute is a graph, which may read any value. */
 function hasGraphs({ bytes }: Node): boolean {
   const [node] = fieldsOf(bytes);
   for (const attribute of fieldsOf(node!.content)) {
@@ -141,8 +141,8 @@ function hasGraphs({ bytes }: Node): boolean {
   return false;
 }
 
-/** Whether a weight lies in another file. */
-function isElsewhere(weight: Uint8Array): boolean {
+/** Returns true if the weight's data is in another file. */
+function isExternal(weight: Uint8Array): boolean {
   const [tensor] = fieldsOf(weight);
   for (const { number, value } of fieldsOf(tensor!.content)) if (number === 14 && value === 1) return true;
   return false;

@@ -1,23 +1,23 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 
-/** `MatMulInteger` of uint8 `a` [rows, 8] and int8 [8, 4], all of them 127, as ONNX. */
+/** An ONNX model with one `MatMulInteger` of uint8 `a` [rows, 8] and an int8 [8, 4] of 127s. */
 const graph =
   'CAgSADpwChgKAWEKAWISAXkiDU1hdE11bEludGVnZXISAWcqKwgICAQQA0IBYkogf39/f39/f39/f39/f39/f39/f39/f39/f39/f39/f39aEQoB' +
   'YRIMCgoIAhIGCgAKAggIYhEKAXkSDAoKCAYSBgoACgIIBEIECgAQDQ==';
 
-let found: Promise<boolean> | undefined;
+let result: Promise<boolean> | undefined;
 
 /**
- * Whether the quickest products of uint8 and int8 are exact on this CPU: with VNNI and AMX they are. Without, two products are
- * added up in 16 bits, which these are too large for. (A CPU with AMX takes half the time for a step of a text model that it
- * takes with the slower products that are exact on any: those are chosen by `session.x64quantprecision`.)
+ * Returns true if the fastest uint8 × int8 products are exact on this CPU, as with VNNI or AMX. Other CPUs add two
+ * products in 16 bits, which overflows here; `session.x64quantprecision` selects slower, exact ones. (With AMX a text
+ * model's step takes half the time of those.)
  */
 export function hasExactProducts(): Promise<boolean> {
-  found ??= findOut();
-  return found;
+  result ??= measure();
+  return result;
 }
 
-async function findOut(): Promise<boolean> {
+async function measure(): Promise<boolean> {
   const options: InferenceSession.SessionOptions = { intraOpNumThreads: 1, interOpNumThreads: 1 };
   const session = await InferenceSession.create(Buffer.from(graph, 'base64'), options);
   try {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { GrowingArray } from './growing-array.ts';
 
-it('memory for a tensor grows with what is asked for, and is given back when it is not for a while', () => {
+it('grows with the requested size, and shrinks after many smaller requests', () => {
   const memory = new GrowingArray((size) => new Float32Array(size));
   expect(memory.of(1000)).toHaveLength(1000);
   for (let call = 0; call < 100; call++) expect(memory.of(call % 2 === 0 ? 10 : 1000).byteOffset).toBe(0);

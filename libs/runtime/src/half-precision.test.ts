@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { floatsOfHalves, halvesOf } from './half-precision.ts';
 
-it('keeps every half through float32 and back', () => {
+it('converts every half to float32 and back unchanged', () => {
   const halves = Uint16Array.from({ length: 65_536 }, (_, bits) => bits).filter(
     (bits) => (bits & 0x7c00) !== 0x7c00 || (bits & 0x3ff) === 0,
   );

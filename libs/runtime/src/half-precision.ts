@@ -1,16 +1,16 @@
-/** IEEE 754 binary16 as Node 20 has it: bits in a Uint16Array. (Float16Array comes with Node 24.) */
+/** IEEE 754 binary16, stored as bits in a Uint16Array: Float16Array requires Node 24. */
 
 const floatBits = new Float32Array(1);
 const integerBits = new Uint32Array(floatBits.buffer);
 
-/** Rounded to nearest, ties to even; what is beyond ±65504 becomes ±Infinity. */
+/** Rounds to nearest, ties to even; values beyond ±65504 become ±Infinity. */
 export function halvesOf(values: Float32Array): Uint16Array {
   const halves = new Uint16Array(values.length);
   for (let index = 0; index < values.length; index++) halves[index] = halfOf(values[index]!);
   return halves;
 }
 
-/** Every half has an exact float32. */
+/** Converts exactly: float32 can represent every half. */
 export function floatsOfHalves(halves: Uint16Array): Float32Array {
   const floats = new Float32Array(halves.length);
   for (let index = 0; index < halves.length; index++) floats[index] = floatOfHalf(halves[index]!);
@@ -26,7 +26,7 @@ function halfOf(value: number): number {
   // 65520 is halfway between the largest half and the next power of two: it and all above round to Infinity.
   if (magnitude >= 0x477ff000) return sign | 0x7c00;
   if (magnitude < 0x38800000) {
-    // Subnormal: a multiple of 2^-24, and the addition of 2^23 × 2^-24 rounds to one, ties to even.
+    // Subnormal: a multiple of 2^-24. Adding 0.5 = 2^23 × 2^-24 rounds to one, ties to even.
     floatBits[0] = Math.abs(value) + 0.5;
     return sign | (integerBits[0]! - 0x3f000000);
   }

@@ -1,4 +1,4 @@
-// First, because the import after it already reads what it sets.
+// Import first: the next import reads the variable that this sets.
 // oxlint-disable-next-line import/no-unassigned-import
 import './no-telemetry.ts';
 import { existsSync, readdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -21,7 +21,7 @@ afterEach(() => {
   rmSync(temporary, { recursive: true, force: true });
 });
 
-it('counts the nodes of a session that is there, and leaves no file, not even if the process is killed', async () => {
+it('counts the nodes of a session, and leaves no file even if the process is killed', async () => {
   const counter = createNodeCounter()!;
   const session = await InferenceSession.create(decoder, { ...counter.sessionOptions, logSeverityLevel: 3 });
   counter.open();
@@ -35,23 +35,23 @@ it('counts the nodes of a session that is there, and leaves no file, not even if
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-it('leaves nothing of a session that was not made', () => {
+it('leaves no file for a session that was not created', () => {
   const counter = createNodeCounter()!;
   expect(readdirSync(temporary)).toHaveLength(1);
   counter.drop();
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-it('counts nothing of a profile that is cut short, and fails nobody', async () => {
+it('returns no counts for an incomplete profile, without an error', async () => {
   const counter = createNodeCounter()!;
   const session = await InferenceSession.create(decoder, { ...counter.sessionOptions, logSeverityLevel: 3 });
   counter.open();
-  // Before it is written.
+  // The profile is not written yet.
   expect(counter.read()).toBeUndefined();
   await session.release();
 });
 
-it('is none where no file can be written', () => {
+it('is undefined if no file can be written', () => {
   vi.stubEnv('TMPDIR', join(temporary, 'missing'));
   expect(createNodeCounter()).toBeUndefined();
   expect(existsSync(join(temporary, 'missing'))).toBe(false);

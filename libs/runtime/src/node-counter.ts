@@ -1,14 +1,14 @@
 /**
- * Where the nodes of a graph ran, from ONNX Runtime's profile of its first calls: the only place that it says so. The
- * profile is a file without a name as soon as it is open, so that it goes with the process, however that ends. It is for
- * the operator to know, so a model is loaded without it where it cannot be had.
+ * Counts the nodes that ran on each device, from ONNX Runtime's profile of the first calls, its only source. The
+ * profile file is unlinked once open, so it disappears with the process. Counts are informational: a model loads
+ * without them too.
  */
 import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NodeCounts } from '@darkroom/core';
 
-/** As the profile calls devices. */
+/** Maps provider names in the profile to devices. */
 const providers: Readonly<Record<string, string>> = {
   CPUExecutionProvider: 'cpu',
   CUDAExecutionProvider: 'cuda',
@@ -22,28 +22,28 @@ interface ProfileEvent {
 
 export type NodeCounter = NonNullable<ReturnType<typeof createNodeCounter>>;
 
-/** Makes the counter of one session; undefined where there is no folder for temporary files that can be written to. */
+/** Creates the counter of one session; undefined if no temporary folder is writable. */
 export function createNodeCounter() {
   const directory = attempt(() => mkdtempSync(join(tmpdir(), 'darkroom-profile-')));
   if (directory === undefined) return undefined;
   let file: number | undefined;
-  /** Deletes what there is of the profile. */
+  /** Deletes the profile. */
   const drop = (): void => {
     rmSync(directory, { recursive: true, force: true });
     if (file !== undefined) closeSync(file);
     file = undefined;
   };
   return {
-    /** For the session whose nodes are counted. */
+    /** Options of the session whose nodes are counted. */
     sessionOptions: { enableProfiling: true, profileFilePrefix: join(directory, 'profile') },
-    /** To be called once the session is there, which has its profile open. */
+    /** Call after the session is created: it has opened its profile by then. */
     open(): void {
       file = attempt(() => openSync(join(directory, readdirSync(directory)[0] ?? ''), 'r'));
       rmSync(directory, { recursive: true, force: true });
     },
-    /** To be called when the session has written its profile; undefined if that is not whole. */
+    /** Call after the session has written its profile. Returns undefined if the profile is incomplete. */
     read(): NodeCounts | undefined {
-      const counts = file === undefined ? undefined : attempt(() => countNodes(readWhole(file!)));
+      const counts = file === undefined ? undefined : attempt(() => countNodes(readAll(file!)));
       drop();
       return counts;
     },
@@ -51,7 +51,7 @@ export function createNodeCounter() {
   };
 }
 
-/** undefined if the file system does not let it, or the profile is cut short because the disk was full. */
+/** Returns undefined on file system errors, and on a profile truncated by a full disk. */
 function attempt<Result>(work: () => Result): Result | undefined {
   try {
     return work();
@@ -61,7 +61,7 @@ function attempt<Result>(work: () => Result): Result | undefined {
   }
 }
 
-function readWhole(file: number): string {
+function readAll(file: number): string {
   const bytes = Buffer.alloc(fstatSync(file).size);
   return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, 0)).toString();
 }

@@ -9,7 +9,7 @@ import { toRuntimeError } from './runtime-error.ts';
 const decoderFile = resolve(import.meta.dirname, '../../../models/emoji-sd/vae_decoder/model_int8.onnx');
 
 describe('an ONNX session', () => {
-  it('says what the graph takes and gives, and runs it', async () => {
+  it('lists the inputs and outputs of the graph, and runs it', async () => {
     const session = await loadOnnxSession({ file: decoderFile, threads: 1 });
     expect(session.inputs).toMatchObject([{ name: 'latent_sample', type: 'float32', shape: { 1: 4 } }]);
     const feeds = { latent_sample: { data: new Float32Array(4 * 4 * 4), dims: [1, 4, 4, 4] } };
@@ -31,9 +31,9 @@ describe('an ONNX session', () => {
   });
 });
 
-// CUDA's libraries come with the GPU image only, so here it is a device that is missing.
+// Only the GPU image has CUDA's libraries, so CUDA is a missing device here.
 describe('the devices of an ONNX session', () => {
-  it('are taken in order, and what a device was left out for is said', async () => {
+  it('are tried in order, with the reason why each one failed', async () => {
     const session = await loadOnnxSession({ file: decoderFile, devices: ['cuda:0', 'cpu'], threads: 1 });
     expect(session.device).toBe('cpu');
     expect(session.refusals).toEqual([
@@ -46,17 +46,13 @@ describe('the devices of an ONNX session', () => {
   });
 
   it.each([
-    [
-      { devices: ['cuda:1', 'cpu'], isStrict: true },
-      'a model file could not be loaded on cuda:1',
-      /^Ort.*shared library/,
-    ],
+    [{ devices: ['cuda:1'] }, 'a model file could not be loaded on cuda:1', /^Ort.*shared library/],
     [
       { devices: ['cuda:1', 'cuda'] },
       'a model file could not be loaded on cuda:1, cuda',
       /^cuda:1: .*; cuda: .*library/,
     ],
-  ] as const)('are an error if %j are missing', async (options, message, cause) => {
+  ] as const)('cause an error if %j are missing', async (options, message, cause) => {
     await expect(loadOnnxSession({ file: decoderFile, ...options })).rejects.toMatchObject({
       code: 'engine_failed',
       message,
@@ -69,8 +65,8 @@ const floats = (...dims: number[]) => ({ data: new Float32Array(dims.reduce((all
 
 it.each([
   ['group-query', 'a copy'],
-  ['group-query-uncopied', 'the place itself'],
-])('gives of an output of %s that was given a place %s', async (name, given) => {
+  ['group-query-uncopied', 'the buffer itself'],
+])('returns an output of %s with a given buffer as %s', async (name, returned) => {
   const file = resolve(import.meta.dirname, `../../../tools/golden/vectors/text/${name}/onnx/model.onnx`);
   const session = await loadOnnxSession({ file, threads: 1 });
   const layers = ['0.key', '0.value', '1.key', '1.value'];
@@ -86,35 +82,35 @@ it.each([
     ...Object.fromEntries(layers.map((layer, at) => [`past_key_values.${layer}`, caches[at]!])),
   };
   const results = await session.runForAll(feeds, [...into.keys()], into);
-  const places = [...into.values()];
-  expect(results.map(({ data }) => data)).toEqual(places.map(({ data }) => data));
+  const buffers = [...into.values()];
+  expect(results.map(({ data }) => data)).toEqual(buffers.map(({ data }) => data));
   expect(results[0]!.data.some((logit) => logit !== 0)).toBe(true);
-  expect(results.every(({ data }, at) => data === places[at]!.data)).toBe(given === 'the place itself');
-  // An error of the graph's own is still one.
+  expect(results.every(({ data }, at) => data === buffers[at]!.data)).toBe(returned === 'the buffer itself');
+  // Errors of the graph itself are not suppressed.
   const wrong = { ...feeds, input_ids: { data: BigInt64Array.of(999n, 4n), dims: [1, 2] } };
   await expect(session.runForAll(wrong, [...into.keys()], into)).rejects.toMatchObject({ code: 'engine_failed' });
   await session.dispose();
 });
 
-// Debian's Chromium brings Vulkan and a driver for it that needs no GPU. It is slow: hence so few latents.
+// Debian's Chromium contains Vulkan with a software driver. It is slow, so the test uses few latents.
 const vulkan = '/usr/lib/chromium';
 const driver = join(vulkan, 'vk_swiftshader_icd.json');
 
-it('runs on webgpu what it runs on the CPU, and says which nodes did not', ({ skip }) => {
+it('computes the same on webgpu as on the CPU, and counts the nodes left on the CPU', ({ skip }) => {
   skip(!existsSync(driver), `there is no ${driver}, which comes with Debian's package chromium`);
   const runtime = resolve(import.meta.dirname, '../dist/index.js');
   const program = `const { loadOnnxSession } = await import(${JSON.stringify(runtime)});
     const feeds = { latent_sample: { data: new Float32Array(16).fill(0.5), dims: [1, 4, 2, 2] } };
     const outcomes = [];
     for (const device of ['webgpu', 'cpu']) {
-      const options = { file: ${JSON.stringify(decoderFile)}, devices: [device], isStrict: true, countsNodes: true };
+      const options = { file: ${JSON.stringify(decoderFile)}, devices: [device], countsNodes: true };
       const session = await loadOnnxSession(options);
       const { data } = await session.run(feeds, 'sample');
       outcomes.push({ data: [...data], device: session.device, nodes: await session.countNodes() });
       await session.dispose();
     }
     console.log(JSON.stringify(outcomes));`;
-  // Of drivers, only the process's own environment can tell.
+  // Vulkan drivers are selected by the environment of the process only.
   const drivers = { LD_LIBRARY_PATH: vulkan, VK_DRIVER_FILES: driver, VK_ICD_FILENAMES: driver };
   const env = { PATH: process.env['PATH'], HOME: '/nowhere', ...drivers };
   const child = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { env, encoding: 'utf8' });
@@ -123,18 +119,18 @@ it('runs on webgpu what it runs on the CPU, and says which nodes did not', ({ sk
   const [webgpu, cpu] = JSON.parse(child.stdout) as [Outcome, Outcome];
   expect([webgpu.device, cpu.device, cpu.nodes]).toEqual(['webgpu', 'cpu', undefined]);
   expect(Math.max(...cpu.data.map((value, at) => Math.abs(value - webgpu.data[at]!)))).toBeLessThan(1e-4);
-  // Shapes are computed on the CPU, everything else is not.
+  // Shapes are computed on the CPU, all else on the GPU.
   expect(webgpu.nodes!['webgpu']).toBeGreaterThan(100);
   expect(webgpu.nodes!['cpu']).toBeLessThan(30);
 });
 
-it('reports nothing to anybody, and leaves nothing at home', () => {
+it('sends no telemetry, and writes nothing to the home directory', () => {
   const home = mkdtempSync(join(tmpdir(), 'darkroom-home-'));
   onTestFinished(() => rmSync(home, { recursive: true }));
   const runtime = resolve(import.meta.dirname, '../dist/index.js');
   const program = `const { loadOnnxSession } = await import(${JSON.stringify(runtime)});
     await (await loadOnnxSession({ file: ${JSON.stringify(decoderFile)} })).dispose();`;
-  // Of our environment nothing else: in CI it is silent of itself.
+  // Pass no other variables: telemetry is off in CI by default.
   const env = { HOME: home, PATH: process.env['PATH'] };
   const child = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { env, encoding: 'utf8' });
   expect([child.status, child.stderr]).toEqual([0, '']);
@@ -143,7 +139,7 @@ it('reports nothing to anybody, and leaves nothing at home', () => {
 
 const codeOf = (text: string) => toRuntimeError(new Error(text), 'op', 'it failed').code;
 
-it('tells running out of memory from other failures', () => {
+it('distinguishes out-of-memory errors from others', () => {
   expect(codeOf('BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer')).toBe('out_of_memory');
   expect(codeOf('CUDA failure 2: out of memory ; GPU=0')).toBe('out_of_memory');
   expect(codeOf('Invalid rank for input')).toBe('engine_failed');

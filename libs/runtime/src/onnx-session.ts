@@ -1,8 +1,8 @@
 /**
- * One ONNX graph, loaded. `run` blocks the event loop for as long as the graph takes (onnxruntime-node 1.30 calls it
- * synchronously from a setImmediate), so it belongs in a process that has nothing else to answer for.
+ * A loaded ONNX graph. `run` blocks the event loop for the duration of the call (onnxruntime-node 1.30 calls the graph
+ * synchronously from a setImmediate), so use it in a process that serves nothing else.
  */
-// First, because the import of ONNX Runtime already reads what it sets.
+// Import first: the import of ONNX Runtime reads the variable that this sets.
 // oxlint-disable-next-line import/no-unassigned-import
 import './no-telemetry.ts';
 import type { Device, DeviceRefusal, NodeCounts } from '@darkroom/core';
@@ -14,9 +14,8 @@ import { toRuntimeError } from './runtime-error.ts';
 import { SessionTensors } from './session-tensors.ts';
 import { type FloatTensor, notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
 
-// ONNX Runtime is to keep halves in Uint16Arrays, wherever there is a Float16Array (Node 24) too: onnxruntime-node 1.30
-// takes no input that lies in one (https://github.com/microsoft/onnxruntime/pull/32323). It looks for it when it makes
-// its first tensor.
+// Make ONNX Runtime store halves in Uint16Arrays even if Float16Array exists (Node 24): onnxruntime-node 1.30 rejects
+// inputs in one (https://github.com/microsoft/onnxruntime/pull/32323). It checks when it creates its first tensor.
 const scope = globalThis as { Float16Array?: unknown };
 const { Float16Array } = scope;
 if (Float16Array !== undefined) {
@@ -26,41 +25,38 @@ if (Float16Array !== undefined) {
   Object.defineProperty(scope, 'Float16Array', { value: Float16Array, configurable: true, writable: true });
 }
 
-/** What onnxruntime-node says of an output that is none, after the graph has run. */
-const stoppedMessage = 'Non tensor type is temporarily not supported.';
+/** onnxruntime-node's error for an output that is not a tensor, thrown after the graph has run. */
+const nonTensorMessage = 'Non tensor type is temporarily not supported.';
 
 export interface LoadOnnxSessionOptions {
-  /** Path of the `.onnx` file, beside which external data is found, or the file's bytes. */
+  /** Path of the `.onnx` file, with external data next to it, or the file's bytes. */
   file: string | Uint8Array;
-  /** In the order of preference; `cpu` if absent. */
+  /** In order of preference; default `cpu`. */
   devices?: readonly Device[];
-  /** Only the first of them will do. */
-  isStrict?: boolean;
-  /** Threads of one graph run; ONNX Runtime's own choice (the number of cores) if absent. */
+  /** Threads of one run; default: ONNX Runtime's choice (the number of cores). */
   threads?: number;
-  /** Calls are profiled until `countNodes`. */
+  /** Profile calls until `countNodes`. */
   countsNodes?: boolean;
 }
 
 /**
- * Loads a graph on the first device that takes it: with one at a time, because ONNX Runtime, given a list, neither says
- * which of them it took nor why it left one out.
+ * Loads a graph on the first device that accepts it. Tries devices one at a time: given a list, ONNX Runtime reports
+ * neither its choice nor the reasons against the others.
  *
- * @throws DarkroomError `out_of_memory` or `engine_failed`; the cause has ONNX Runtime's own words.
+ * @throws DarkroomError `out_of_memory` or `engine_failed`; the cause has ONNX Runtime's message.
  */
 export async function loadOnnxSession(options: LoadOnnxSessionOptions): Promise<LoadedSession> {
-  const { devices = ['cpu'], isStrict = false } = options;
-  const wanted = isStrict ? devices.slice(0, 1) : devices;
+  const { devices = ['cpu'] } = options;
   const refusals: DeviceRefusal[] = [];
-  for (const device of wanted) {
+  for (const device of devices) {
     try {
       return await openSession({ ...options, device, refusals: [...refusals] });
     } catch (error) {
-      if (wanted.length === 1) throw loadError(wanted, error);
+      if (devices.length === 1) throw loadError(devices, error);
       refusals.push({ device, reason: error instanceof Error ? error.message : String(error) });
     }
   }
-  throw loadError(wanted, new Error(refusals.map(({ device, reason }) => `${device}: ${reason}`).join('; ')));
+  throw loadError(devices, new Error(refusals.map(({ device, reason }) => `${device}: ${reason}`).join('; ')));
 }
 
 function loadError(devices: readonly Device[], cause: unknown): unknown {
@@ -69,14 +65,14 @@ function loadError(devices: readonly Device[], cause: unknown): unknown {
 
 export type LoadedSession = Awaited<ReturnType<typeof openSession>>;
 
-/** What most call of it. */
-export type OnnxSession = Omit<LoadedSession, 'runInto' | 'runAsItIs'>;
+/** The methods that most callers need. */
+export type OnnxSession = Omit<LoadedSession, 'runInto' | 'runUntyped'>;
 
 type OpenSessionOptions = LoadOnnxSessionOptions & { device: Device; refusals: readonly DeviceRefusal[] };
 
 async function openSession(options: OpenSessionOptions) {
   const { device, refusals, countsNodes = false } = options;
-  // ONNX Runtime always has the CPU take the nodes that a device has no code for: which ones, only its profile says.
+  // ONNX Runtime runs nodes that a device does not support on the CPU; only its profile shows which.
   const counter = countsNodes && device !== 'cpu' ? createNodeCounter() : undefined;
   const session = await createSession(options, counter);
   const inputs = session.inputMetadata.map(toTensorSpec);
@@ -84,12 +80,12 @@ async function openSession(options: OpenSessionOptions) {
   const tensors = new SessionTensors(inputs, outputs);
 
   /**
-   * Runs the graph and gives some of its outputs as float32, in the order asked for. A value that comes again as the same
-   * object has to have the same array.
+   * Runs the graph and returns the named outputs as float32, in that order. An input value passed again as the same
+   * object must have the same array.
    *
-   * @param into where to write some of them, if their dimensions are known: new arrays of many megabytes pile up until
-   * somebody collects them. onnxruntime-node 1.30 gives a copy of these, too. It does so for one output after the other, and
-   * stops at the first that is no tensor: if that is the graph's first and all others have a place, nothing is copied.
+   * @param into reusable buffers for outputs of known dimensions: new arrays of many megabytes pile up until garbage
+   * collection. onnxruntime-node 1.30 copies outputs in order and stops at the first non-tensor: if that is the graph's
+   * first output and all others have a buffer, nothing is copied.
    * @throws DarkroomError `out_of_memory` or `engine_failed`.
    */
   async function runForAll(
@@ -97,12 +93,12 @@ async function openSession(options: OpenSessionOptions) {
     names: readonly string[],
     into?: ReadonlyMap<string, FloatTensor>,
   ): Promise<FloatTensor[]> {
-    const { fetches, stopsCopies } = tensors.fetchesOf(names, into);
+    const { fetches, skipsCopies } = tensors.fetchesOf(names, into);
     try {
       const results = await session.run(tensors.feedsOf(feeds), fetches);
       return names.map((name) => toFloatTensor(results[name]!));
     } catch (error) {
-      if (stopsCopies && error instanceof Error && error.message === stoppedMessage)
+      if (skipsCopies && error instanceof Error && error.message === nonTensorMessage)
         return names.map((name) => into!.get(name)!);
       throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
     }
@@ -110,20 +106,20 @@ async function openSession(options: OpenSessionOptions) {
 
   return {
     device,
-    ...placedRuns(session, tensors),
-    /** Devices before that one in the order of preference. */
+    ...untypedRuns(session, tensors),
+    /** Devices that were tried before, with the reasons why they failed. */
     refusals,
     inputs,
     outputs,
     runForAll,
-    /** The same with one output. */
-    async run(feeds: Readonly<Record<string, TensorValue>>, output: string): Promise<FloatTensor> {
+    /** Runs the graph and returns one output, by default its first. */
+    async run(feeds: Readonly<Record<string, TensorValue>>, output = outputs[0]!.name): Promise<FloatTensor> {
       const [result] = await runForAll(feeds, [output]);
       return result!;
     },
     /**
-     * How many of the graph's nodes ran on the device and how many on the CPU, in the calls so far; no later ones are
-     * counted. undefined where nothing was to be counted or could be, and on the CPU, where all of them run.
+     * Returns the number of nodes that ran on each device so far, and stops counting. Undefined if nothing was counted,
+     * and on the CPU, where all nodes run.
      */
     async countNodes(): Promise<NodeCounts | undefined> {
       if (counter !== undefined) session.endProfiling();
@@ -136,27 +132,27 @@ async function openSession(options: OpenSessionOptions) {
   };
 }
 
-/** Ways to run a graph that take its outputs as they are. */
-function placedRuns(session: InferenceSession, tensors: SessionTensors) {
+/** Methods that use outputs without conversion to float32. */
+function untypedRuns(session: InferenceSession, tensors: SessionTensors) {
   return {
     /**
-     * Runs the graph and has some of its outputs written to their places, of whatever type; where the graph's first output is no
-     * tensor, without a copy.
+     * Runs the graph and writes outputs of any type to their buffers; without a copy if the graph's first output is not
+     * a tensor.
      *
      * @throws DarkroomError `out_of_memory` or `engine_failed`.
      */
     async runInto(feeds: Readonly<Record<string, TensorValue>>, into: ReadonlyMap<string, TensorValue>): Promise<void> {
-      const { fetches, stopsCopies } = tensors.placed(into);
+      const { fetches, skipsCopies } = tensors.placed(into);
       try {
         await session.run(tensors.feedsOf(feeds), fetches);
       } catch (error) {
-        if (stopsCopies && error instanceof Error && error.message === stoppedMessage) return;
+        if (skipsCopies && error instanceof Error && error.message === nonTensorMessage) return;
         throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
       }
     },
 
-    /** Runs the graph and gives some of its outputs in their own types. */
-    async runAsItIs(
+    /** Runs the graph and returns outputs in their own types. */
+    async runUntyped(
       feeds: Readonly<Record<string, TensorValue>>,
       names: readonly string[],
     ): Promise<ReadonlyMap<string, TensorValue>> {
@@ -167,9 +163,9 @@ function placedRuns(session: InferenceSession, tensors: SessionTensors) {
 }
 
 async function cpuSettings() {
-  // Weights behind a DequantizeLinear become float when a graph is loaded for the CPU, not at each call: products and
-  // convolutions of weights that change have other roundings for one row than for two. On CUDA they stay INT8.
-  // Products of integers are to be exact on CPUs without VNNI, too, where the quicker ones overflow.
+  // On the CPU, convert weights behind a DequantizeLinear to float at load, not per call: with weights converted per
+  // call, products round differently for one row than for two. (On CUDA they stay INT8.) Use exact integer products on
+  // CPUs without VNNI, whose fast ones overflow.
   return { disable_quant_qdq: '1', x64quantprecision: (await hasExactProducts()) ? '0' : '1' };
 }
 
@@ -182,14 +178,14 @@ async function createSession(
     ...(threads === undefined ? {} : { intraOpNumThreads: threads }),
     interOpNumThreads: 1,
     executionMode: 'sequential',
-    // Threads that spin while they wait take the cores from Redis, the API and the worker beside them: with both cores of
-    // a machine shared, a UNet call of 4 rows took 91 ms (median of 100) with spinning and 51 ms without.
+    // Spinning threads take cores from Redis, the API and the worker: on a machine with two cores, a UNet call of 4
+    // rows took 91 ms (median of 100) with spinning and 51 ms without.
     extra: { session: { intra_op: { allow_spinning: '0' }, ...(device === 'cpu' && (await cpuSettings())) } },
     logSeverityLevel: 3,
     ...counter?.sessionOptions,
   };
   try {
-    // Two signatures of one function, of which each call takes one.
+    // Each overload takes one of the two types.
     const session = await (typeof file === 'string'
       ? InferenceSession.create(file, options)
       : InferenceSession.create(file, options));
@@ -214,7 +210,7 @@ function toTensorSpec(metadata: InferenceSession.ValueMetadata): TensorSpec {
 function toFloatTensor({ data, dims, type }: Tensor): FloatTensor {
   if (data instanceof Float32Array) return { data, dims };
   if (type !== 'float16' || !ArrayBuffer.isView(data)) {
-    throw new TypeError(`an output of type ${type} was asked for as float32`);
+    throw new TypeError(`an output of type ${type} was requested as float32`);
   }
   return { data: floatsOfHalves(new Uint16Array(data.buffer, data.byteOffset, data.byteLength / 2)), dims };
 }

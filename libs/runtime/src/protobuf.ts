@@ -1,19 +1,19 @@
-/** As much of protobuf's wire format as it takes to take messages apart and to put them together again. */
+/** The subset of protobuf's wire format that is needed to split and rebuild messages. */
 
-/** A field of a message, where it lies in the bytes. */
+/** A field of a message, as views of its bytes. */
 export interface WireField {
   readonly number: number;
-  /** With its tag. */
-  readonly whole: Uint8Array;
-  /** Of a field with a length: what is in it. */
+  /** The field with its tag. */
+  readonly bytes: Uint8Array;
+  /** The payload of a length-delimited field. */
   readonly content: Uint8Array;
-  /** Of a field that is a number. */
+  /** The value of a varint field. */
   readonly value: number;
 }
 
 const varint = 0;
 const lengthDelimited = 2;
-/** Bytes of the other kinds of fields. */
+/** Payload sizes of the fixed-width wire types, bytes. */
 const widths: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
 
 /** @throws RangeError if it is not protobuf. */
@@ -23,7 +23,7 @@ export function* fieldsOf(bytes: Uint8Array): Generator<WireField> {
     let value = 0;
     for (let scale = 1; ; scale *= 128) {
       const byte = bytes[at++];
-      if (byte === undefined) throw new RangeError('the bytes end within a field');
+      if (byte === undefined) throw new RangeError('the protobuf data ends within a field');
       value += (byte & 127) * scale;
       if (byte < 128) return value;
     }
@@ -34,25 +34,26 @@ export function* fieldsOf(bytes: Uint8Array): Generator<WireField> {
     const kind = tag & 7;
     const value = kind === varint || kind === lengthDelimited ? readVarint() : 0;
     const length = kind === varint ? 0 : kind === lengthDelimited ? value : widths[kind];
-    if (length === undefined || at + length > bytes.length) throw new RangeError(`no field begins at byte ${start}`);
+    if (length === undefined || at + length > bytes.length)
+      throw new RangeError(`invalid protobuf field at byte ${start}`);
     const content = bytes.subarray(at, at + length);
     at += length;
-    yield { number: Math.floor(tag / 8), whole: bytes.subarray(start, at), content, value };
+    yield { number: Math.floor(tag / 8), bytes: bytes.subarray(start, at), content, value };
   }
 }
 
-/** A field that holds a text, bytes or a message. */
+/** Encodes a field that holds a string, bytes or a message. */
 export function bytesField(number: number, content: string | Uint8Array): Buffer {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   return Buffer.concat([bytesHeader(number, bytes.length), bytes]);
 }
 
-/** What comes before the content of such a field. */
+/** Encodes what precedes the payload of such a field. */
 export function bytesHeader(number: number, length: number): Buffer {
   return Buffer.concat([encodeVarint(number * 8 + 2), encodeVarint(length)]);
 }
 
-/** A field that holds a number, not negative. */
+/** Encodes a field that holds a non-negative number. */
 export function numberField(number: number, value: number): Buffer {
   return Buffer.concat([encodeVarint(number * 8), encodeVarint(value)]);
 }

@@ -1,14 +1,14 @@
 import { DarkroomError } from '@darkroom/core';
 
-// What ONNX Runtime 1.30 says when an allocation fails on the CPU arena, in CUDA, cuBLAS or cuDNN.
+// Messages of ONNX Runtime 1.30 for a failed allocation on the CPU arena, in CUDA, cuBLAS or cuDNN.
 const outOfMemory =
   /out of memory|bad_alloc|failed to allocate|allocation fail|CUDA_ERROR_OUT_OF_MEMORY|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED/iu;
 
 /**
- * What ONNX Runtime threw, as an error of ours: `out_of_memory` if its text says so, else `engine_failed`. Its own text
- * names files and tensors, so it is the cause and not the message.
+ * Converts an error of ONNX Runtime: `out_of_memory` if its text says so, else `engine_failed`. The original text names
+ * files and tensors, so it becomes the cause, not the message.
  *
- * @param subject what was being done, safe to show, such as `the model could not take a step`.
+ * @param subject the failed operation, safe to show, such as `the model could not take a step`.
  */
 export function toRuntimeError(cause: unknown, op: string, subject: string): DarkroomError {
   if (DarkroomError.isInstance(cause)) return cause;

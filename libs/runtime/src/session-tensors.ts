@@ -2,19 +2,19 @@ import { Tensor } from 'onnxruntime-node';
 import { halvesOf } from './half-precision.ts';
 import { type FloatTensor, notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
 
-/** Which outputs a call gives, and how. */
+/** The outputs that a call returns. */
 export interface Fetches {
-  /** Of each output where it is to be written; null for a new array. */
+  /** The buffer of each output; null for a new array. */
   readonly fetches: Readonly<Record<string, Tensor | null>>;
-  /** Whether there is one among them that ends the copying of the others. */
-  readonly stopsCopies: boolean;
+  /** True if one of them makes onnxruntime-node skip the copies of the others. */
+  readonly skipsCopies: boolean;
 }
 
-/** Makes ONNX Runtime's tensors of values; of a value that comes again the one that there is. */
+/** Converts values to ONNX Runtime's tensors, reusing the tensor of a value that was seen before. */
 export class SessionTensors {
   readonly #types: ReadonlyMap<string, string>;
   readonly #floats: ReadonlySet<string>;
-  /** The first output, if it is no tensor. */
+  /** Name of the first output, if it is not a tensor. */
   readonly #stopper: string | undefined;
   readonly #known = new WeakMap<TensorValue, Tensor>();
 
@@ -30,15 +30,15 @@ export class SessionTensors {
     return feeds;
   }
 
-  /** Outputs that are all written to where they have a place. */
+  /** Fetches outputs into buffers only. */
   placed(into: ReadonlyMap<string, TensorValue>): Fetches {
     const fetches: Record<string, Tensor | null> = {};
     for (const [name, value] of into) fetches[name] = this.#tensorOf(name, value);
     if (this.#stopper !== undefined) fetches[this.#stopper] = null;
-    return { fetches, stopsCopies: this.#stopper !== undefined };
+    return { fetches, skipsCopies: this.#stopper !== undefined };
   }
 
-  /** @param into where some of them are to be written. */
+  /** @param into buffers of some of the outputs. */
   fetchesOf(names: readonly string[], into: ReadonlyMap<string, FloatTensor> | undefined): Fetches {
     const fetches: Record<string, Tensor | null> = {};
     for (const name of names) {
@@ -47,7 +47,7 @@ export class SessionTensors {
     }
     const stopper = names.every((name) => fetches[name] !== null) ? this.#stopper : undefined;
     if (stopper !== undefined) fetches[stopper] = null;
-    return { fetches, stopsCopies: stopper !== undefined };
+    return { fetches, skipsCopies: stopper !== undefined };
   }
 
   #tensorOf(name: string, value: TensorValue): Tensor {

@@ -1,4 +1,4 @@
-/** A tiny language model with GroupQueryAttention, whole and cut. */
+/** A tiny language model with GroupQueryAttention, as one graph and cut into parts. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -34,17 +34,17 @@ function sampleOf(rows: number, width: number, past: number): Record<string, Ten
   return { ...feedsOf(rows, width, { past }), ...Object.fromEntries(caches) };
 }
 
-async function open(name: string, leastPartBytes: number) {
+async function open(name: string, minPartBytes: number) {
   const session = await loadSplitSession({
     file: fileOf(name),
     threads: 1,
-    cutBehind: 'GroupQueryAttention',
-    leastPartBytes,
+    cutAfter: 'GroupQueryAttention',
+    minPartBytes,
     sizedBy: 'input_ids',
     samples: [sampleOf(1, 4, 3), sampleOf(2, 1, 5)],
   });
   onTestFinished(() => session.dispose());
-  /** Reads 5 tokens, with caches that lie elsewhere in each part. */
+  /** Reads 5 tokens, with caches that move to new arrays before each part. */
   const read = async (rows: number, { hasLogits = true, first = 1 } = {}) => {
     let caches = cachesOf(rows);
     const logits = { data: new Float32Array(rows * 5 * 64), dims: [rows, 5, 64] };
@@ -70,22 +70,25 @@ async function open(name: string, leastPartBytes: number) {
   return { session, read };
 }
 
-it.each(['group-query', 'group-query-uncopied'])('gives the same in parts as in one, from %s', async (name) => {
-  const whole = await open(name, Infinity);
-  const cut = await open(name, 1);
-  expect([whole.session.whole, cut.session.whole]).toEqual([expect.anything(), undefined]);
-  for (const rows of [1, 3]) {
-    const [expected, found] = [await whole.read(rows), await cut.read(rows)];
-    expect([expected.parts, found.parts]).toEqual([1, 3]);
-    expect(found.caches).toEqual(expected.caches);
-    expect(found.logits).toEqual(expected.logits);
-  }
-  expect(cut.session.inputs.map((input) => input.name).toSorted()).toEqual(
-    whole.session.inputs.map((input) => input.name).toSorted(),
-  );
-});
+it.each(['group-query', 'group-query-uncopied'])(
+  'computes the same in parts as in one graph, from %s',
+  async (name) => {
+    const whole = await open(name, Infinity);
+    const cut = await open(name, 1);
+    expect([whole.session.whole, cut.session.whole]).toEqual([expect.anything(), undefined]);
+    for (const rows of [1, 3]) {
+      const [expected, found] = [await whole.read(rows), await cut.read(rows)];
+      expect([expected.parts, found.parts]).toEqual([1, 3]);
+      expect(found.caches).toEqual(expected.caches);
+      expect(found.logits).toEqual(expected.logits);
+    }
+    expect(cut.session.inputs.map((input) => input.name).toSorted()).toEqual(
+      whole.session.inputs.map((input) => input.name).toSorted(),
+    );
+  },
+);
 
-it('keeps what goes from part to part of calls that take turns', async () => {
+it('keeps the intermediate values of interleaved calls apart', async () => {
   const { read } = await open('group-query', 1);
   const requests = [1, 2, 3, 2].map((rows, at) => ({ rows, first: 1 + at }));
   const alone = [];
@@ -93,7 +96,7 @@ it('keeps what goes from part to part of calls that take turns', async () => {
   expect(await Promise.all(requests.map(({ rows, first }) => read(rows, { first })))).toEqual(alone);
 });
 
-it('leaves the part out that only leads to logits that nobody wants', async () => {
+it('skips the part that computes only logits if they are not requested', async () => {
   const { read } = await open('group-query-uncopied', 1);
   const [all, caches] = [await read(1), await read(1, { hasLogits: false })];
   expect(caches.parts).toBe(all.parts - 1);
@@ -101,11 +104,11 @@ it('leaves the part out that only leads to logits that nobody wants', async () =
   expect(caches.logits.every((value) => value === 0)).toBe(true);
 });
 
-it('is in one part where there is nothing to cut behind, and no graph is none', () => {
+it('stays in one part if there is no node to cut after; rejects bytes that are not a graph', () => {
   const model = readFileSync(fileOf('group-query'));
   expect(cutGraph(model, 'GroupQueryAttention', 1)).toHaveLength(3);
   expect(cutGraph(model, 'GroupQueryAttention', Infinity)).toHaveLength(1);
   expect(cutGraph(model, 'Unknown', 1)).toHaveLength(1);
   expect(cutGraph(new Uint8Array(0), 'GroupQueryAttention', 1)).toBeUndefined();
-  expect(() => cutGraph(model.subarray(0, 1000), 'GroupQueryAttention', 1)).toThrow('no field begins at byte');
+  expect(() => cutGraph(model.subarray(0, 1000), 'GroupQueryAttention', 1)).toThrow('invalid protobuf field at byte');
 });

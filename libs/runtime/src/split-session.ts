@@ -2,28 +2,34 @@ import { readFile } from 'node:fs/promises';
 import { cutGraph, type GraphPart } from './cut-graph.ts';
 import { GrowingArray } from './growing-array.ts';
 import { loadOnnxSession, type LoadedSession, type LoadOnnxSessionOptions } from './onnx-session.ts';
-import { notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
+import { lengthOf, notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
 
 export interface LoadSplitSessionOptions extends LoadOnnxSessionOptions {
   /** Path of the `.onnx` file. */
   file: string;
-  /** It is cut behind nodes of this operator. */
-  cutBehind: string;
-  /** Bytes of weights that a part has at least. */
-  leastPartBytes: number;
-  /** An input of two dimensions: those of what goes from part to part are these, their product, or always the same. */
+  /** Operator type: the graph is cut after nodes of it. */
+  cutAfter: string;
+  /** Min bytes of weights per part. */
+  minPartBytes: number;
+  /**
+   * Name of a two-dimensional input. Each dimension of the values passed between parts equals one of its dimensions,
+   * their product, or a constant.
+   */
   sizedBy: string;
-  /** Two calls that tell which, with other dimensions. What they feed has no need to make sense. */
+  /** Inputs of two calls with different dimensions, to derive those of passed values. The contents are irrelevant. */
   samples: readonly [Feeds, Feeds];
 }
 
 type Feeds = Readonly<Record<string, TensorValue>>;
-type Places = ReadonlyMap<string, TensorValue>;
+type Buffers = ReadonlyMap<string, TensorValue>;
 
-/** A dimension: a number, or what it follows. */
+/** A dimension: a constant, or one derived from the input `sizedBy`. */
 type Side = number | 'first' | 'second' | 'product';
 
-/** A value that goes from one part to later ones. */
+/** The dimensions of the input `sizedBy`. */
+type Size = readonly [number, number];
+
+/** A value passed from one part to later ones. */
 interface Passed {
   readonly spec: TensorSpec;
   readonly sides: readonly Side[];
@@ -31,10 +37,12 @@ interface Passed {
 
 interface Part {
   readonly session: LoadedSession;
-  readonly leaving: readonly string[];
+  readonly passedNames: readonly string[];
 }
 
-/** ONNX's numbers of the types that may go from part to part, and their arrays. */
+type Parts = readonly [Part, ...Part[]];
+
+/** ONNX's numbers and array types of the element types that may be passed between parts. */
 const passedTypes: Readonly<Record<string, { number: number; create: (size: number) => TensorValue['data'] }>> = {
   float32: { number: 1, create: (size) => new Float32Array(size) },
   uint8: { number: 2, create: (size) => new Uint8Array(size) },
@@ -44,17 +52,26 @@ const passedTypes: Readonly<Record<string, { number: number; create: (size: numb
 };
 
 /**
- * Loads a graph in parts, so that others may have the device between two of them. One that cannot be cut is a single part.
+ * Loads a graph in parts, so that other calls can use the device between two of them. A graph that cannot be cut
+ * becomes a single part.
  *
  * @throws DarkroomError as `loadOnnxSession`.
  */
 export async function loadSplitSession(options: LoadSplitSessionOptions): Promise<SplitSession> {
   const parts = await loadParts(options);
   const passed = parts && (await passedOf(parts, options).catch(() => undefined));
-  if (parts !== undefined && passed !== undefined) return new SplitSession(parts, passed, options.sizedBy);
+  if (isFilled(parts) && passed !== undefined) return new SplitSession(parts, passed, options.sizedBy);
   for (const { session } of parts ?? []) await session.dispose();
   const session = await loadOnnxSession(options);
-  return new SplitSession([{ session, leaving: [] }], new Map(), options.sizedBy);
+  return new SplitSession([{ session, passedNames: [] }], new Map(), options.sizedBy);
+}
+
+function isFilled(parts: readonly Part[] | undefined): parts is Parts {
+  return parts !== undefined && parts.length > 0;
+}
+
+function sizeIn(feeds: Feeds, name: string): Size {
+  return feeds[name]!.dims as unknown as Size;
 }
 
 async function loadParts(options: LoadSplitSessionOptions): Promise<Part[] | undefined> {
@@ -63,10 +80,10 @@ async function loadParts(options: LoadSplitSessionOptions): Promise<Part[] | und
   const types = new Map<string, number>();
   const parts: Part[] = [];
   try {
-    for (const { leaving, toModel } of cut) {
+    for (const { passedNames, toModel } of cut) {
       const file = toModel((name) => types.get(name)!);
       const session = await loadOnnxSession({ ...options, file });
-      parts.push({ session, leaving });
+      parts.push({ session, passedNames });
       for (const { name, type } of session.outputs) types.set(name, passedTypes[type]?.number ?? 0);
     }
     return parts;
@@ -76,25 +93,25 @@ async function loadParts(options: LoadSplitSessionOptions): Promise<Part[] | und
   }
 }
 
-async function cutFile({ file, cutBehind, leastPartBytes }: LoadSplitSessionOptions): Promise<GraphPart[] | undefined> {
+async function cutFile({ file, cutAfter, minPartBytes }: LoadSplitSessionOptions): Promise<GraphPart[] | undefined> {
   try {
-    return cutGraph(await readFile(file), cutBehind, leastPartBytes);
+    return cutGraph(await readFile(file), cutAfter, minPartBytes);
   } catch {
-    // What is wrong with it, ONNX Runtime says better.
+    // Loading the file as a whole gives ONNX Runtime's error, which is more precise.
     return undefined;
   }
 }
 
-/** @returns undefined if there are values of which it cannot be said how large they are. */
+/** @returns undefined if the dimensions of a passed value cannot be derived. */
 async function passedOf(
   parts: readonly Part[],
   { samples, sizedBy }: LoadSplitSessionOptions,
 ): Promise<Map<string, Passed> | undefined> {
   const [left, right] = [await valuesOf(parts, samples[0]), await valuesOf(parts, samples[1])];
-  const sizes = samples.map((feeds) => feeds[sizedBy]!.dims);
+  const sizes = samples.map((feeds) => sizeIn(feeds, sizedBy));
   const passed = new Map<string, Passed>();
-  for (const { session, leaving } of parts) {
-    for (const name of leaving) {
+  for (const { session, passedNames } of parts) {
+    for (const name of passedNames) {
       const spec = session.outputs.find((output) => output.name === name)!;
       const sides = left.get(name)!.dims.map((side, at) => sideOf([side, right.get(name)!.dims[at]!], sizes));
       if (passedTypes[spec.type] === undefined || sides.includes(undefined)) return undefined;
@@ -106,79 +123,74 @@ async function passedOf(
 
 async function valuesOf(parts: readonly Part[], feeds: Feeds): Promise<ReadonlyMap<string, TensorValue>> {
   const values = new Map(Object.entries(feeds));
-  for (const { session, leaving } of parts) {
-    if (leaving.length === 0) continue;
+  for (const { session, passedNames } of parts) {
+    if (passedNames.length === 0) continue;
     const own = Object.fromEntries(session.inputs.map(({ name }) => [name, values.get(name)!]));
-    for (const [name, value] of await session.runAsItIs(own, leaving)) values.set(name, value);
+    for (const [name, value] of await session.runUntyped(own, passedNames)) values.set(name, value);
   }
   return values;
 }
 
-const followed = {
-  first: ([first]: readonly number[]) => first!,
-  second: ([, second]: readonly number[]) => second!,
-  product: ([first, second]: readonly number[]) => first! * second!,
+const derivedSides = {
+  first: ([first]: Size) => first,
+  second: ([, second]: Size) => second,
+  product: ([first, second]: Size) => first * second,
 };
 
-/** @param found of both samples. */
-function sideOf(found: readonly [number, number], sizes: readonly (readonly number[])[]): Side | undefined {
+/** @param found the dimension in the two sample calls. */
+function sideOf(found: readonly [number, number], sizes: readonly Size[]): Side | undefined {
   if (found[0] === found[1]) return found[0];
   const names = ['first', 'second', 'product'] as const;
-  return names.find((name) => sizes.every((size, at) => followed[name](size) === found[at]));
+  return names.find((name) => sizes.every((size, at) => derivedSides[name](size) === found[at]));
 }
 
 /** A loaded graph, in one part or several. */
 export class SplitSession {
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
+  readonly device: LoadedSession['device'];
+  readonly refusals: LoadedSession['refusals'];
+  /** The session of a graph that was not cut. */
+  readonly whole: LoadedSession | undefined;
   readonly #parts: readonly Part[];
   readonly #passed: ReadonlyMap<string, Passed>;
   readonly #sizedBy: string;
-  /** What calls before had for what goes from part to part. */
+  /** Intermediate values of earlier calls, for reuse. */
   readonly #idle: PassedValues[] = [];
 
-  constructor(parts: readonly Part[], passed: ReadonlyMap<string, Passed>, sizedBy: string) {
+  constructor(parts: Parts, passed: ReadonlyMap<string, Passed>, sizedBy: string) {
     this.#parts = parts;
     this.#passed = passed;
     this.#sizedBy = sizedBy;
     const sessions = parts.map(({ session }) => session);
-    this.inputs = outerOf(sessions.map((session) => session.inputs).flat(), passed);
-    this.outputs = outerOf(sessions.map((session) => session.outputs).flat(), passed);
-  }
-
-  /** The session of a graph that was not cut. */
-  get whole(): LoadedSession | undefined {
-    return this.#parts.length === 1 ? this.#parts[0]!.session : undefined;
-  }
-
-  get device(): LoadedSession['device'] {
-    return this.#parts[0]!.session.device;
-  }
-
-  get refusals(): LoadedSession['refusals'] {
-    return this.#parts[0]!.session.refusals;
+    const { session: first } = parts[0];
+    ({ device: this.device, refusals: this.refusals } = first);
+    this.whole = parts.length === 1 ? first : undefined;
+    this.inputs = externalSpecs(sessions.map((session) => session.inputs).flat(), passed);
+    this.outputs = externalSpecs(sessions.map((session) => session.outputs).flat(), passed);
   }
 
   /**
-   * Runs the graph and writes outputs to their places. Parts that none of these need do not run.
+   * Runs the graph and writes outputs to their buffers, yielding between parts. Skips parts that no requested output
+   * needs.
    *
-   * @param feedsOf asked before each part: what is fed may lie elsewhere then.
-   * @param intoOf likewise.
+   * @param feedsOf called before each part: inputs may have moved.
+   * @param intoOf likewise, for outputs.
    */
-  async *run(feedsOf: () => Feeds, intoOf: () => Places): AsyncGenerator<void, void> {
+  async *run(feedsOf: () => Feeds, intoOf: () => Buffers): AsyncGenerator<void, void> {
     const all = intoOf();
-    const last = this.#parts.findLastIndex(({ session }) => wanted(session, all).length > 0);
+    const last = this.#parts.findLastIndex(({ session }) => requestedOutputs(session, all).length > 0);
     const values = this.#idle.pop() ?? new PassedValues(this.#passed);
-    const passed = values.of(feedsOf()[this.#sizedBy]!.dims);
+    const passed = values.of(sizeIn(feedsOf(), this.#sizedBy));
     try {
-      for (const [at, { session, leaving }] of this.#parts.slice(0, last + 1).entries()) {
+      for (const [at, { session, passedNames }] of this.#parts.slice(0, last + 1).entries()) {
         if (at > 0) yield;
         const [feeds, into] = [feedsOf(), intoOf()];
         const fed = session.inputs.map(({ name }) => [name, passed.get(name) ?? feeds[name]!] as const);
-        const places = [...wanted(session, into), ...leaving].map(
+        const buffers = [...requestedOutputs(session, into), ...passedNames].map(
           (name) => [name, into.get(name) ?? passed.get(name)!] as const,
         );
-        await session.runInto(Object.fromEntries(fed), new Map(places));
+        await session.runInto(Object.fromEntries(fed), new Map(buffers));
       }
     } finally {
       this.#idle.push(values);
@@ -190,10 +202,10 @@ export class SplitSession {
   }
 }
 
-/** Memory of one call after another for what goes from part to part. */
+/** Reusable memory for the values that one call passes between parts. */
 class PassedValues {
   readonly #values: readonly { name: string; sides: readonly Side[]; memory: GrowingArray<TensorValue['data']> }[];
-  #last: Places = new Map();
+  #last: Buffers = new Map();
 
   constructor(passed: ReadonlyMap<string, Passed>) {
     this.#values = Array.from(passed, ([name, { spec, sides }]) => {
@@ -201,27 +213,26 @@ class PassedValues {
     });
   }
 
-  /** @param size dimensions of the input that the others follow. */
-  of(size: readonly number[]): Places {
-    const places = this.#values.map(({ name, sides, memory }): [string, TensorValue] => {
-      const dims = sides.map((side) => (typeof side === 'number' ? side : followed[side](size)));
-      const data = memory.of(dims.reduce((total, side) => total * side, 1));
+  of(size: Size): Buffers {
+    const buffers = this.#values.map(({ name, sides, memory }): [string, TensorValue] => {
+      const dims = sides.map((side) => (typeof side === 'number' ? side : derivedSides[side](size)));
+      const data = memory.of(lengthOf(dims));
       const last = this.#last.get(name);
-      // Of calls that are alike ONNX Runtime's tensors can stay, too.
+      // Reuse the value object if nothing changed: ONNX Runtime's tensor is then reused too.
       const isAlike = last?.data === data && last.dims.every((side, at) => side === dims[at]);
       return [name, isAlike ? last : { data, dims }];
     });
-    this.#last = new Map(places);
+    this.#last = new Map(buffers);
     return this.#last;
   }
 }
 
-function wanted({ outputs }: LoadedSession, into: Places): string[] {
+function requestedOutputs({ outputs }: LoadedSession, into: Buffers): string[] {
   return outputs.flatMap(({ name }) => (into.has(name) ? name : []));
 }
 
-/** Of what parts take or give, what does not go from one to another, each once. */
-function outerOf(specs: readonly TensorSpec[], passed: ReadonlyMap<string, Passed>): TensorSpec[] {
+/** Returns the inputs or outputs that are not passed between parts, each once. */
+function externalSpecs(specs: readonly TensorSpec[], passed: ReadonlyMap<string, Passed>): TensorSpec[] {
   const outer = specs.filter(({ name, type }) => !passed.has(name) && type !== notTensor);
   return [...new Map(outer.map((spec) => [spec.name, spec])).values()];
 }

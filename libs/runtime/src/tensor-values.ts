@@ -3,16 +3,19 @@ export interface TensorSpec {
   readonly name: string;
   /** ONNX's name of the element type, such as `float32`, `float16` or `int64`. */
   readonly type: string;
-  /** Dimensions; a name stands for one that varies. */
+  /** Dimensions; a name for a variable one. */
   readonly shape: readonly (number | string)[];
 }
 
 /**
- * Values as the graph's caller has them: float32 for any floating input, numbers for integer ones. Who only keeps what a graph
- * gives and takes back may have halves as they are.
+ * A tensor as callers pass it: float32 for any floating-point input, integers for integer ones. Callers that only pass
+ * outputs back in may keep halves unconverted.
  */
 export interface TensorValue {
-  /** Row-major; a Uint16Array has the bits of float16. Copied by ONNX Runtime before `run` resolves, so it may be used again for the next call. */
+  /**
+   * Row-major; a Uint16Array has the bits of float16. ONNX Runtime copies it before `run` resolves, so it can be reused
+   * then.
+   */
   readonly data: Float32Array | Uint16Array | BigInt64Array | Int32Array | Uint8Array | Int8Array;
   readonly dims: readonly number[];
 }
@@ -21,5 +24,10 @@ export interface FloatTensor extends TensorValue {
   readonly data: Float32Array;
 }
 
-/** The type of an input or output that is something else, such as a sequence. */
+/** Returns the number of values of a tensor. */
+export function lengthOf(dims: readonly number[]): number {
+  return dims.reduce((product, side) => product * side, 1);
+}
+
+/** Type of an input or output that is not a tensor, such as a sequence. */
 export const notTensor = 'not a tensor';

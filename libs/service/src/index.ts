@@ -1,4 +1,5 @@
 export * from './http/guarded-request.ts';
+export { createHostResolver, type Resolve } from './http/resolve-host.ts';
 export * from './lifecycle/loops-by-name.ts';
 export * from './lifecycle/periodic-loop.ts';
 export * from './lifecycle/run-main.ts';
@@ -6,7 +7,7 @@ export * from './lifecycle/service-group.ts';
 export * from './lifecycle/service.ts';
 export * from './lifecycle/store-service.ts';
 export * from './logging/logger.ts';
-export * from './metrics/metrics-server.ts';
+export * from './lifecycle/metrics-server.ts';
 export * from './metrics/metrics.ts';
 export * from './metrics/readiness.ts';
 export type * from './metrics/stored-histogram.ts';

@@ -1,4 +1,4 @@
-/** On the redis-server of this machine, whose version is often an older one: 7.0 takes minus zero for no number. */
+/** Runs on the redis-server of this machine, often an older version: 7.0 does not parse "-0". */
 import { startPrivateRedis, testEnvelope } from '@darkroom/testing';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { connectStore, type StoreConnection } from './connection/store-connection.ts';
@@ -19,8 +19,8 @@ beforeEach(async () => {
   });
 });
 
-it('a worker with nothing free goes, and what it had waits again', async () => {
-  const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+it('requeues the requests of a worker that unregisters with no free slot', async () => {
+  const worker = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
   await registerWorker(store, worker, { state: 'ready', capacity: 1, info: {} });
   const envelope = testEnvelope();
   await admitRequest(store, envelope, { queueMaxLength: 10, unserved: 'accept' });
@@ -30,8 +30,8 @@ it('a worker with nothing free goes, and what it had waits again', async () => {
   expect(await readStats(store, 'tiny')).toMatchObject({ queued: 1, running: 0, slots: 0, freeSlots: 0 });
 });
 
-it('a request that keeps no bytes ends', async () => {
-  const envelope = testEnvelope({ bytes: 0 });
-  await admitRequest(store, envelope, { queueMaxLength: 10, unserved: 'accept' });
+it('ends a request whose stored bytes are counted', async () => {
+  const envelope = testEnvelope();
+  await admitRequest(store, envelope, { queueMaxLength: 10, unserved: 'accept', ownerMaxBytes: 10_000 });
   expect(await cancelRequest(store, envelope.id)).toEqual({ status: 'canceled' });
 });

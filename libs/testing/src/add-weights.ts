@@ -1,22 +1,22 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { field, mapFields } from './protobuf-bytes.ts';
 
-/** Numbers of ONNX's protobuf: types of elements, and of attributes. */
+/** ONNX enum values: element type and attribute type. */
 const float32 = 1;
 const tensorAttribute = 4;
 
-/** Which graph, and how much heavier it becomes. */
+/** The graph's output and the size of the added weights. */
 export interface AddWeightsOptions {
-  /** Of which the weights' output is made, and its width. */
+  /** Output that the weights are multiplied with, and its width. */
   output: string;
   width: number;
-  /** Of 16 MiB each. */
+  /** Number of added matrices, 16 MiB each. */
   matrices: number;
 }
 
 /**
- * Gives an `.onnx` file weights that it carries and whose product is times 0: as its only output it has the one given, plus
- * that, as `heavy`.
+ * Adds weights to an `.onnx` file whose product is multiplied by 0. The graph's only output becomes `heavy`: the given
+ * output plus that product.
  */
 export function addWeights(file: string, { output, width, matrices }: AddWeightsOptions): void {
   const side = 2048;
@@ -53,7 +53,7 @@ function node(operator: string, inputs: readonly string[], output: string, attri
   ]);
 }
 
-/** Zeros. */
+/** Creates a constant of zeros. */
 function constant(name: string, shape: readonly number[]): Buffer {
   const values = Buffer.alloc(shape.reduce((product, side) => product * side, 4));
   const dims = field(1, Buffer.concat(shape.map(varint)));

@@ -1,16 +1,16 @@
-/** What every place for bytes does. */
+/** Conformance tests of every blob store. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { BytesAddress } from '@darkroom/core';
 import { type ByteStore, openBytes } from '@darkroom/store';
 import { expect, it } from 'vitest';
 
-/** `addressOf`: called when the tests run. */
+/** @param addressOf called when the tests run. */
 export function describeByteStore(addressOf: () => BytesAddress): void {
   const open = (): { bytes: ByteStore; prefix: string } => ({
     bytes: openBytes(addressOf()),
     prefix: `${randomUUID()}/`,
   });
-  it('gives back what was put, whole and in part', async () => {
+  it('returns what was put, in full and in part', async () => {
     const { bytes, prefix } = open();
     const data = randomBytes(300_000);
     await bytes.put(`${prefix}a/b.0`, data);
@@ -20,7 +20,7 @@ export function describeByteStore(addressOf: () => BytesAddress): void {
     );
   });
 
-  it('has nothing under other names, and no part that reaches beyond the end', async () => {
+  it('returns undefined for other names and for ranges beyond the end', async () => {
     const { bytes, prefix } = open();
     await bytes.put(`${prefix}a/b.0`, Buffer.from('abc'));
     expect(await bytes.get(`${prefix}a/b.1`, { from: 0, to: 3 })).toBeUndefined();
@@ -28,7 +28,7 @@ export function describeByteStore(addressOf: () => BytesAddress): void {
     expect(await bytes.get(`${prefix}a/b.0`, { from: 1, to: 4 })).toBeUndefined();
   });
 
-  it('lists what begins with a prefix, and removes it', async () => {
+  it('lists names by prefix, and removes them', async () => {
     const { bytes, prefix } = open();
     const names = ['a/outputs/t.0', 'a/work/t.p', 'ab/outputs/t.0'].map((name) => prefix + name);
     await Promise.all(names.map((name) => bytes.put(name, Buffer.from(name))));

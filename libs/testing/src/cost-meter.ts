@@ -1,4 +1,4 @@
-/** What a call costs in commands to Redis. */
+/** Measures the Redis commands of a call. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -6,31 +6,31 @@ import type { StoreConnection } from '@darkroom/store';
 import { onTestFinished } from 'vitest';
 import { connectToRedis } from './redis-proxy.ts';
 
-/** What Redis was asked. */
+/** Commands that Redis executed. */
 export interface Costs {
-  /** Commands that are sent, in lower case: a script goes by `evalsha`. */
+  /** Commands sent by clients, in lower case; a script counts as `evalsha`. */
   sent: string[];
-  /** Commands that scripts run on our keys. */
+  /** Commands run by scripts on our keys. */
   inScripts: string[];
-  /** The same with all that they are given. */
+  /** The commands run by scripts, with their arguments. */
   commands: string[][];
 }
 
-/** Of a line of MONITOR: who asked, which is `lua` for scripts, and the quoted words. */
-const asked = /^\+[\d.]+ \[\d+ (?<source>[^\]]+)\] "(?<words>.*)"$/;
+/** Parses a line of MONITOR: the client, which is `lua` for scripts, and the quoted words. */
+const monitorLine = /^\+[\d.]+ \[\d+ (?<source>[^\]]+)\] "(?<words>.*)"$/;
 
-/** What Redis is asked on a store's keys while `act` runs, as Redis itself sees it. */
+/** Creates a meter that returns the commands on a store's keys while `act` runs, as Redis reports them. */
 export async function createCostMeter({ redis, prefix }: StoreConnection) {
-  // Not by ioredis, for which what other clients ask right after its MONITOR is an answer too many.
+  // Not by ioredis, which takes commands of other clients right after its MONITOR for unexpected replies.
   const socket = connectToRedis();
   onTestFinished(() => void socket.destroy());
   const monitor = createInterface({ input: socket });
   let seen: Costs = { sent: [], inScripts: [], commands: [] };
-  // One of its own: all who use this Redis are heard, other meters too.
+  // Unique: MONITOR shows the commands of all clients of this Redis, including other meters.
   const mark = randomUUID();
   let atMark: (() => void) | undefined;
   monitor.on('line', (line) => {
-    const { source, words = '' } = asked.exec(line)?.groups ?? {};
+    const { source, words = '' } = monitorLine.exec(line)?.groups ?? {};
     const [name = '', ...args] = words.split('" "');
     if (args[0] === mark) atMark?.();
     else if (args.some((argument) => argument.startsWith(prefix))) {
@@ -40,7 +40,7 @@ export async function createCostMeter({ redis, prefix }: StoreConnection) {
   });
   socket.write('MONITOR\r\n');
   await once(monitor, 'line');
-  // What was asked before a mark has been seen with it.
+  // Once the mark is seen, all earlier commands have been seen too.
   const settle = async (): Promise<void> => {
     const isSeen = new Promise<void>((resolve) => (atMark = resolve));
     await redis.echo(mark);

@@ -1,6 +1,6 @@
-/** A second kind of work, for tests of what is to work for any: a text that comes bit by bit, and stands as an output at the end. */
+/** A second kind of work, for tests of kind-neutral code: a text that is streamed and becomes an output at the end. */
 import type { ModelCard } from '@darkroom/core';
-import { type Kind, requestFields, resolveBody, textOf } from '@darkroom/kinds';
+import { type Kind, requestFields, resolveBody, textField } from '@darkroom/kinds';
 import { z } from 'zod';
 
 export interface EchoCard extends ModelCard {
@@ -12,7 +12,7 @@ export interface EchoInput {
   prompt: string;
 }
 
-export const echoSchema = z.strictObject({ ...requestFields, prompt: textOf(1, 100) });
+export const echoSchema = z.strictObject({ ...requestFields, prompt: textField(1, 100) });
 
 export const echo: Kind<Partial<EchoInput>, EchoCard> = {
   id: 'echo',
@@ -33,9 +33,7 @@ export const echo: Kind<Partial<EchoInput>, EchoCard> = {
     outputs: 1,
     slots: Math.ceil(prompt.length / 10),
     cost: prompt.length,
-    bytes: prompt.length * 100,
   }),
-  heaviestField: () => 'prompt',
   stepsOf: ({ prompt = '' }) => prompt.length,
   withoutPrivate: () => ({}),
   modelView: ({ maxCharacters }) => ({ max_characters: maxCharacters }),
@@ -61,7 +59,7 @@ export const echo: Kind<Partial<EchoInput>, EchoCard> = {
   },
 };
 
-/** A model of it. */
+/** A model of this kind. */
 export const echoCard: EchoCard = {
   id: 'parrot',
   created: 1_700_000_000,

@@ -2,15 +2,14 @@ import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'nod
 import { dirname, join } from 'node:path';
 import { field, mapFields } from './protobuf-bytes.ts';
 
-/** Smaller tensors stay where they are, as exporters leave them. */
-const leastBytes = 1024;
+/** Smaller tensors stay in the graph, as exporters do it. */
+const minBytes = 1024;
 
 /**
- * Rewrites an `.onnx` file so that its weights lie in a file beside it, as exporters do for graphs of more than two
- * gigabytes.
+ * Rewrites an `.onnx` file so that its weights are in an external file, as exporters do for graphs over two gigabytes.
  *
- * @param location what the graph calls that file, and its name unless `writeTo` says otherwise.
- * @param firstByte where the first of them lies in that file; what is before is a hole, which takes no disk.
+ * @param location path of that file in the graph, and its name unless `writeTo` differs.
+ * @param firstByte offset of the first weights; the bytes before it are a hole in a sparse file.
  */
 export function externalizeWeights(file: string, location: string, { writeTo = location, firstByte = 0 } = {}): void {
   const weights: Buffer[] = [];
@@ -20,7 +19,7 @@ export function externalizeWeights(file: string, location: string, { writeTo = l
   const tensorOf = (tensor: Buffer): Buffer => {
     let raw: Buffer | undefined;
     const rest = mapFields(tensor, (number, content) => {
-      if (number !== 9 || content.length < leastBytes) return content;
+      if (number !== 9 || content.length < minBytes) return content;
       raw = content;
       return undefined;
     });

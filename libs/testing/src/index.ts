@@ -12,6 +12,6 @@ export * from './dilate-convolution.ts';
 export * from './externalize-weights.ts';
 export { dispatchNext, type DispatchNextOptions } from './dispatch-next.ts';
 export * from './seed-store.ts';
-export * from './lay-out-as-in-2022.ts';
+export * from './convert-to-2022-layout.ts';
 export * from './tiny-graphs.ts';
 export * from './tool-template.ts';

@@ -4,7 +4,7 @@ import { parseExposition } from './parse-exposition.ts';
 const head = '# HELP a A.\n# TYPE a gauge\n';
 const histogram = '# TYPE h histogram\n';
 
-it('reads values and labels', () => {
+it('parses values and labels', () => {
   const page = parseExposition(`${head}a{x="1",y="a,b}"} 2.5e-3\na +Inf\n`);
   expect(page.value('a', { y: 'a,b}', x: '1' })).toBe(0.0025);
   expect(page.value('a')).toBe(Infinity);

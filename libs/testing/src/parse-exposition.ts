@@ -1,12 +1,12 @@
-/** Prometheus' text format, read strictly: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/** A strict parser of Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 
-/** A page of metrics. */
+/** Parsed metrics. */
 export interface Exposition {
-  /** Type of each family. */
+  /** Type by family. */
   types: ReadonlyMap<string, string>;
-  /** The value of the series with exactly these labels; undefined when there is none. */
+  /** Returns the value of the series with exactly these labels; undefined if there is none. */
   value(name: string, labels?: Readonly<Record<string, string>>): number | undefined;
-  /** All series of a name, by what their labels say. */
+  /** Returns all series with a name. */
   series(name: string): readonly Sample[];
 }
 
@@ -20,7 +20,7 @@ const samplePattern =
   /^(?<name>[a-zA-Z_:][\w:]*)(?:\{(?<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})? (?<value>[Nn]a[Nn]|[+-]Inf|[-+]?[\d.]+(?:e[-+]?\d+)?)$/;
 const labelPattern = /^\s*(?<name>[a-zA-Z_]\w*)="(?<value>(?:[^"\\\n]|\\["\\n])*)"\s*(?:,|$)/;
 
-/** @throws Error at the first thing that Prometheus would not take, or that it would take for two different things. */
+/** Parses a page. @throws Error at the first part that Prometheus would refuse or that is ambiguous. */
 export function parseExposition(page: string): Exposition {
   if (!page.endsWith('\n')) throw new Error('the page does not end with a line break');
   const types = new Map<string, string>();
@@ -74,7 +74,7 @@ function familyOf(name: string, types: ReadonlyMap<string, string>): string | un
   return type === 'histogram' || type === 'summary' ? base : undefined;
 }
 
-/** Buckets must rise, and the infinite one is the count. */
+/** Checks that bucket counts are cumulative and that the infinite bucket equals the count. */
 function checkHistograms(types: ReadonlyMap<string, string>, samples: readonly Sample[]): void {
   for (const [family] of [...types].filter(([, type]) => type === 'histogram')) {
     const counts = new Map<string, number>();

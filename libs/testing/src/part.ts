@@ -1,43 +1,51 @@
-/** One process of the system, as in production: the built app. */
+/** One process of the system, running the built app as in production. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** `light`: all but the worker in one process, as with `npm start`. */
+/** `light`: all apps except the worker in one process, as with `npm start`. */
 export type PartName = 'api' | 'batch-former' | 'janitor' | 'webhook-sender' | 'worker' | 'light';
 
 export interface Part {
   name: PartName;
   process: ChildProcess;
-  /** The API's address; empty for the others. */
+  /** URL of the API; empty for other processes. */
   url: string;
-  /** Where its metrics and probes are. */
+  /** URL of its metrics and probes. */
   metricsUrl: string;
-  /** Resolves when it says so; rejects when it ends before. */
+  /** Resolves when the process reports ready; rejects if it exits first. */
   ready: Promise<void>;
-  /** What it has written to its standard error. */
+  /** Its standard error so far. */
   stderr: string;
-  /** SIGKILL, and wait for the end. */
+  /** Sends SIGKILL and waits for the exit. */
   kill(): Promise<void>;
-  /** SIGTERM, and wait for the end. */
+  /** Sends SIGTERM and waits for the exit. */
   stop(): Promise<void>;
 }
 
 const here = new URL('../../../', import.meta.url).pathname;
 
-/** Starts it; what it logs is appended to the file. `root`: of the repository whose build it is. */
+export interface LaunchOptions {
+  /** Repository whose build runs. */
+  root?: string;
+  /** Runs in place of Node, with Node's arguments. */
+  execPath?: string;
+}
+
+/** Starts a process and appends its log to a file. */
 export function launchPart(
   name: PartName,
   environment: Record<string, string>,
   logFile: string,
-  { root = here }: { root?: string } = {},
+  { root = here, execPath = process.execPath }: LaunchOptions = {},
 ): Part {
   const script = name === 'light' ? 'tools/start/light.mjs' : `apps/${name}/dist/main.js`;
   const child = fork(join(root, script), {
     cwd: root,
-    // Vitest's conditions would send the built apps to the sources.
+    execPath,
+    // Without Vitest's conditions, which would make the built apps import sources.
     execArgv: [],
     env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -50,7 +58,7 @@ export function launchPart(
     }
   };
   const ready = becomesReady(child, `${name} ended before it was ready; see ${logFile}`);
-  // Who launches it may not care.
+  // Callers may ignore `ready`.
   ready.catch(() => {});
   const stops = { kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
   const part: Part = { name, process: child, url: '', metricsUrl: '', ready, stderr: '', ...stops };

@@ -1,18 +1,18 @@
-/** A redis-server of the tests' own, on a Unix socket in a temporary directory. */
+/** A separate redis-server on a Unix socket in a temporary directory. */
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { startRedisServer } from './redis-server.ts';
 
 export interface PrivateRedis {
-  /** `unix:///…/redis.sock`, as `REDIS_URL` takes it. */
+  /** `unix:///…/redis.sock`, valid as `REDIS_URL`. */
   url: string;
   readonly process: ChildProcess;
-  /** Starts it again in its directory, after it was killed. */
+  /** Restarts it in its directory after it was killed. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts a redis-server of its own and resolves once it accepts connections. */
+/** Starts a redis-server and resolves once it accepts connections. */
 export async function startPrivateRedis(
   extraArguments: readonly string[] = [],
   program = 'redis-server',

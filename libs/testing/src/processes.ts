@@ -1,6 +1,6 @@
-/** What needs no test around it. */
-export { launchPart, type Part, type PartName } from './part.ts';
-export { ask, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
+/** Helpers that can be used outside of tests. */
+export { launchPart, type LaunchOptions, type Part, type PartName } from './part.ts';
+export { runRedisCli, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
 export { type RedisBehindSentinel, startRedisBehindSentinel, type StartSentinelOptions } from './redis-sentinel.ts';
 export {
   freePort,

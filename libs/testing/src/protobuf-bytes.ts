@@ -1,6 +1,6 @@
-/** Protobuf messages taken apart and put together again, as far as tests damage or change ONNX files. */
+/** Minimal protobuf decoding and encoding, to change or damage ONNX files in tests. */
 
-/** A message with the content of its nested fields changed; undefined leaves one out. */
+/** Rewrites the length-delimited fields of a message; `change` returns undefined to remove one. */
 export function mapFields(message: Buffer, change: (number: number, content: Buffer) => Buffer | undefined): Buffer {
   const parts: Buffer[] = [];
   for (let at = 0; at < message.length;) {
@@ -22,8 +22,8 @@ export function mapFields(message: Buffer, change: (number: number, content: Buf
   return Buffer.concat(parts);
 }
 
-/** What a message's fields of one number hold, as text. */
-export function textsOf(message: Buffer, wanted: number): string[] {
+/** Returns the fields with this number as text. */
+export function textFieldsOf(message: Buffer, wanted: number): string[] {
   const texts: string[] = [];
   mapFields(message, (number, content) => {
     if (number === wanted) texts.push(content.toString());
@@ -32,7 +32,7 @@ export function textsOf(message: Buffer, wanted: number): string[] {
   return texts;
 }
 
-/** A field that holds bytes. */
+/** Encodes a length-delimited field. */
 export function field(number: number, content: Buffer): Buffer {
   return Buffer.concat([varint(number * 8 + 2), varint(content.length), content]);
 }

@@ -1,4 +1,4 @@
-/** A Redis Cluster of the tests' own: three masters with a replica each, or as many as are asked for. */
+/** A separate Redis Cluster: three masters by default, with one replica each. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { freePorts, type RedisServer, startRedisServer } from './redis-server.ts';
@@ -6,23 +6,23 @@ import { freePorts, type RedisServer, startRedisServer } from './redis-server.ts
 const run = promisify(execFile);
 
 export interface RedisCluster {
-  /** `redis-cluster://…`, as `REDIS_URL` takes it. */
+  /** `redis-cluster://…`, valid as `REDIS_URL`. */
   url: string;
-  /** The server that answers for a key now, and its port. */
+  /** Returns the current master of a key and its port. */
   masterOf(key: string): Promise<{ port: number; server: RedisServer }>;
-  /** A master that says nothing for so long is given up from now on, ms. */
+  /** Changes the time after which an unresponsive master is failed over, ms. */
   setNodeTimeout(nodeTimeoutMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface StartRedisClusterOptions {
   program?: string;
-  /** A master that says nothing for so long is given up, ms. */
+  /** Time after which an unresponsive master is failed over, ms. */
   nodeTimeoutMs?: number;
   masters?: number;
 }
 
-/** Resolves once every slot has a master and every master its replica. */
+/** Starts a Cluster; resolves once every slot has a master and every master its replica. */
 export async function startRedisCluster({
   program = 'redis-server',
   nodeTimeoutMs = 1000,
@@ -41,7 +41,7 @@ export async function startRedisCluster({
       );
     }
     const addresses = [...servers.keys()].map((port) => `127.0.0.1:${port}`);
-    await ask(undefined, ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes']);
+    await runRedisCli(undefined, ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes']);
     await untilEachKnowsAll([...servers.keys()], masters);
     return {
       url: `redis-cluster://${addresses.slice(0, masters).join(',')}`,
@@ -51,7 +51,7 @@ export async function startRedisCluster({
       },
       async setNodeTimeout(timeoutMs) {
         const words = ['config', 'set', 'cluster-node-timeout', `${timeoutMs}`];
-        await Promise.all([...servers.keys()].map((port) => ask(port, words)));
+        await Promise.all([...servers.keys()].map((port) => runRedisCli(port, words)));
       },
       stop,
     };
@@ -67,8 +67,8 @@ function nodeArguments(node: { port: number; busPort: number; nodeTimeoutMs: num
   return [...own, ...cluster, '--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0'];
 }
 
-/** One command, by redis-cli: the tests' own eyes should not be the client that is tested. */
-export async function ask(port: number | undefined, words: readonly string[]): Promise<string> {
+/** Runs one command with redis-cli, independent of the client under test. */
+export async function runRedisCli(port: number | undefined, words: readonly string[]): Promise<string> {
   const { stdout } = await run('redis-cli', [...(port === undefined ? [] : ['-p', `${port}`]), ...words], {
     timeout: 20_000,
   });
@@ -79,9 +79,9 @@ async function untilEachKnowsAll(ports: readonly number[], masters: number): Pro
   for (const port of ports)
     for (;;) {
       const [info, nodes, replication] = await Promise.all([
-        ask(port, ['cluster', 'info']),
-        ask(port, ['cluster', 'nodes']),
-        ask(port, ['info', 'replication']),
+        runRedisCli(port, ['cluster', 'info']),
+        runRedisCli(port, ['cluster', 'nodes']),
+        runRedisCli(port, ['info', 'replication']),
       ]);
       const replicas = nodes.split('\n').filter((line) => / (?:myself,)?slave /.test(line)).length;
       const isLinked = /master_link_status:up/.test(replication) || /connected_slaves:[1-9]/.test(replication);
@@ -91,9 +91,9 @@ async function untilEachKnowsAll(ports: readonly number[], masters: number): Pro
 
 async function masterPort(ports: readonly number[], key: string): Promise<number> {
   for (const port of ports) {
-    const slot = Number(await ask(port, ['cluster', 'keyslot', key]).catch(() => Number.NaN));
+    const slot = Number(await runRedisCli(port, ['cluster', 'keyslot', key]).catch(() => Number.NaN));
     if (Number.isNaN(slot)) continue;
-    for (const line of (await ask(port, ['cluster', 'nodes'])).split('\n')) {
+    for (const line of (await runRedisCli(port, ['cluster', 'nodes'])).split('\n')) {
       const [, address = '', flags = '', , , , , , ...ranges] = line.split(' ');
       if (!/\bmaster\b/.test(flags) || /fail/.test(flags)) continue;
       if (ranges.some((range) => isIn(slot, range))) return Number(/:(\d+)@/.exec(address)?.[1]);

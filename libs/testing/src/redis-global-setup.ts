@@ -1,6 +1,6 @@
 /**
- * One Redis for a whole test run. Tests keep apart by a random key prefix each, so they can run in parallel. `npm test`
- * sees to it that there is one.
+ * One Redis for a whole test run. Tests use random key prefixes, so they can run in parallel. `npm test` makes sure
+ * that there is one.
  */
 import type { TestProject } from 'vitest/node';
 import { startTestRedis, type TestRedis } from './test-redis.ts';
@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-// Vitest runs this once per project; all of them share the first one's server.
+// Vitest runs this once per project; all projects share the first one's server.
 let shared: { redis: Promise<TestRedis>; users: number } | undefined;
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {

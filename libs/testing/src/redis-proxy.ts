@@ -1,4 +1,4 @@
-/** A way to the run's Redis that can fail as networks do. */
+/** A proxy of the run's Redis with injectable network faults. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,22 +7,22 @@ import { inject, onTestFinished } from 'vitest';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 export type RedisProxy = TcpProxy & {
-  /** As `REDIS_URL` takes it. */
+  /** Valid as `REDIS_URL`. */
   url: string;
 };
 
-/** Where the run's Redis listens. */
+/** Returns the address of the run's Redis. */
 function redisTarget(): { path: string } | { host: string; port: number } {
   const { protocol, pathname, hostname, port } = new URL(inject('redisUrl'));
   return protocol === 'unix:' ? { path: pathname } : { host: hostname, port: Number(port) };
 }
 
-/** A socket of the run's Redis. */
+/** Opens a socket to the run's Redis. */
 export function connectToRedis(): Socket {
   return connect(redisTarget());
 }
 
-/** Open until the test is over. */
+/** Starts a proxy that is open until the test ends. */
 export async function openRedisProxy(): Promise<RedisProxy> {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-proxy-'));
   const path = join(directory, 'proxy.sock');

@@ -1,33 +1,33 @@
-/** A master, two replicas and three Sentinels of the tests' own. */
+/** A separate master with two replicas and three Sentinels. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ask } from './redis-cluster.ts';
+import { runRedisCli } from './redis-cluster.ts';
 import { freePorts, type RedisServer, startRedisServer } from './redis-server.ts';
 
 const replicas = 2;
 const sentinels = 3;
-const name = 'pictures';
+const name = 'images';
 
 export interface RedisBehindSentinel {
-  /** `redis-sentinel://…`, as `REDIS_URL` takes it. */
+  /** `redis-sentinel://…`, valid as `REDIS_URL`. */
   url: string;
-  /** The servers', to ask them. */
+  /** Password of the servers. */
   password: string;
-  /** The server that the Sentinels call master now. */
+  /** Returns the current master according to the Sentinels. */
   master(): Promise<{ port: number; server: RedisServer }>;
   stop(): Promise<void>;
 }
 
 export interface StartSentinelOptions {
   program?: string;
-  /** A master that says nothing for so long is given up, ms. */
+  /** Time after which an unresponsive master is failed over, ms. */
   downAfterMs?: number;
-  /** The master's and its replicas'. */
+  /** Password of the master and its replicas. */
   password?: string;
   sentinelPassword?: string;
 }
 
-/** Resolves once every Sentinel knows the others and both replicas. */
+/** Starts the servers; resolves once every Sentinel knows the others and both replicas. */
 export async function startRedisBehindSentinel({
   program = 'redis-server',
   downAfterMs = 1000,
@@ -58,7 +58,12 @@ export async function startRedisBehindSentinel({
       url: `redis-sentinel://:${encodeURIComponent(password)}@${sentinelPorts.map((port) => `127.0.0.1:${port}`).join(',')}/${name}`,
       password,
       async master() {
-        const reply = await ask(sentinelPorts[0], [...sentinelAuth, 'sentinel', 'get-master-addr-by-name', name]);
+        const reply = await runRedisCli(sentinelPorts[0], [
+          ...sentinelAuth,
+          'sentinel',
+          'get-master-addr-by-name',
+          name,
+        ]);
         const port = Number(reply.split('\n')[1]);
         return { port, server: servers.get(port)! };
       },
@@ -104,7 +109,7 @@ function sentinelSettings({ port, master, downAfterMs, password, sentinelPasswor
 
 async function untilComplete(port: number, auth: readonly string[]): Promise<void> {
   for (;;) {
-    const fields = (await ask(port, [...auth, 'sentinel', 'master', name])).split('\n');
+    const fields = (await runRedisCli(port, [...auth, 'sentinel', 'master', name])).split('\n');
     const valueOf = (field: string): string | undefined => fields[fields.indexOf(field) + 1];
     if (valueOf('num-slaves') === String(replicas) && valueOf('num-other-sentinels') === String(sentinels - 1)) return;
   }

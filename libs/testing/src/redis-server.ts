@@ -1,4 +1,4 @@
-/** One redis-server process with a temporary directory of its own. */
+/** One redis-server process with its own temporary directory. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,22 +10,22 @@ import { createInterface } from 'node:readline';
 
 export interface RedisServer {
   readonly process: ChildProcess;
-  /** Its working directory; lives as long as the server is not stopped. */
+  /** Its working directory, removed by `stop`. */
   directory: string;
-  /** SIGKILL, and wait for the end. */
+  /** Sends SIGKILL and waits for the exit. */
   kill(): Promise<void>;
-  /** Starts it again in the same directory. */
+  /** Restarts it in the same directory. */
   restart(): Promise<void>;
-  /** Ends it, whatever it is doing, and removes its directory. */
+  /** Ends it, even if it is suspended, and removes its directory. */
   stop(): Promise<void>;
 }
 
 export interface StartRedisServerOptions {
   program?: string;
   args: (directory: string) => readonly string[];
-  /** What it says when it is ready. */
+  /** Matches the log line that it prints when ready. */
   isReady?: RegExp;
-  /** Where its directory is made. */
+  /** Parent of its directory. */
   parent?: string;
 }
 
@@ -41,7 +41,7 @@ export async function startRedisServer({
   const directory = mkdtempSync(join(parent, 'darkroom-redis-'));
   const start = async (): Promise<ChildProcess> => {
     const given = args(directory);
-    // A Sentinel has a file of its own and takes none of these.
+    // A Sentinel is configured by a file and accepts none of these.
     const all = given.includes('--sentinel') ? given : ['--dir', directory, ...standardArguments, ...given];
     const child = spawn(program, all, { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] });
     const lines: string[] = [];
@@ -56,7 +56,7 @@ export async function startRedisServer({
     if (child.exitCode !== null || child.signalCode !== null) return;
     const exited = once(child, 'exit');
     child.kill(signal);
-    // One that was stopped hears nothing else.
+    // A suspended process handles SIGTERM only after SIGCONT.
     child.kill('SIGCONT');
     await exited;
   };
@@ -81,16 +81,16 @@ function drained(child: ChildProcess): ChildProcess {
   return child;
 }
 
-/** redis-server, and valkey-server where that is installed. */
+/** redis-server, and valkey-server if it is installed. */
 export const redisPrograms: readonly string[] = ['redis-server', 'valkey-server'].filter(
   (program) => program === 'redis-server' || spawnSync(program, ['--version']).status === 0,
 );
 
-/** Below those that Linux and macOS give out by themselves, to a server or a connection of another test meanwhile. */
+/** Range of ports below those that Linux and macOS assign automatically, which other tests could get meanwhile. */
 const lowestPort = 15_000;
 const portsEnd = 32_000;
 
-/** TCP ports of the loopback interface that nobody listens on right now. */
+/** Returns TCP ports of the loopback interface that are currently free. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(Array.from({ length: count }, listenSomewhere));
   return Promise.all(
@@ -115,7 +115,7 @@ async function listenSomewhere(): Promise<Server> {
   }
 }
 
-/** One of them. */
+/** Returns one free port. */
 export async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1);
   return port;

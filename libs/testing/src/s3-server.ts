@@ -1,4 +1,4 @@
-/** A real S3 server: Versity's gateway over a directory, built from the Go module proxy. */
+/** A real S3 server: Versity's gateway on a directory, built through the Go module proxy. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -11,9 +11,9 @@ import { freePort } from './redis-server.ts';
 
 const version = 'v1.8.0';
 const folder = new URL(`../../../.darkroom/versitygw-${version}/`, import.meta.url).pathname;
-const bucket = 'pictures';
+const bucket = 'images';
 
-/** What the AWS SDK finds in an environment. */
+/** Credentials as environment variables for the AWS SDK. */
 export const s3Environment = {
   AWS_ACCESS_KEY_ID: 'darkroom',
   AWS_SECRET_ACCESS_KEY: 'a-secret-of-the-tests',
@@ -23,13 +23,13 @@ export const s3Environment = {
 export interface S3Server {
   endpoint: string;
   bucket: string;
-  /** Where its objects are, as files. */
+  /** Directory of its objects. */
   files: string;
-  /** SIGKILL, and wait for the end. */
+  /** Sends SIGKILL and waits for the exit. */
   kill(): Promise<void>;
-  /** On the same port, with what it held. */
+  /** Restarts it on the same port with its data. */
   start(): Promise<void>;
-  /** Ends it, and removes what it held. */
+  /** Ends it and deletes its data. */
   close(): Promise<void>;
 }
 
@@ -37,14 +37,14 @@ export function hasS3Server(): boolean {
   return existsSync(join(folder, 'versitygw'));
 }
 
-/** Builds it where it is not there. Needs Go, and its module proxy the first time. */
+/** Builds it if it is missing. Needs Go, and the module proxy the first time. */
 export async function installS3Server(): Promise<void> {
   if (hasS3Server()) return;
   const env = { ...process.env, GOBIN: folder, GOFLAGS: '-p=2' };
   await promisify(execFile)('go', ['install', `github.com/versity/versitygw/cmd/versitygw@${version}`], { env });
 }
 
-/** Serves one empty bucket. */
+/** Starts a server with one empty bucket. */
 export async function startS3Server(): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-s3-'));
   // A bucket is a directory.

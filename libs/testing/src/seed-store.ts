@@ -1,4 +1,4 @@
-/** Puts a store into a state that a test begins with, by the store's own functions. */
+/** Brings a store into the initial state of a test, through the store's own functions. */
 import type { RequestEnvelope } from '@darkroom/core';
 import {
   admitRequest,
@@ -16,7 +16,7 @@ import { testEnvelope } from './test-store.ts';
 
 export type SeedRequest = Partial<RequestEnvelope> & { options?: Partial<AdmitRequestOptions> };
 
-/** Admits a request that must come in. */
+/** Admits a request; throws if it is refused. */
 export async function seedRequest(
   store: StoreConnection,
   { options, ...overrides }: SeedRequest = {},
@@ -40,18 +40,18 @@ export async function seedWorker(
   store: StoreConnection,
   { model = 'tiny', workerId = 'w1', incarnation = 'first', capacity = 8, state = 'ready' }: SeedWorker = {},
 ): Promise<WorkerIdentity> {
-  const identity = { model, workerId, incarnation };
+  const identity = { shard: model, workerId, incarnation };
   await registerWorker(store, identity, { state, capacity, info: { device: 'cpu' } });
   return identity;
 }
 
-/** Seeds a request that a worker of its own runs. */
+/** Seeds a worker with a running request. */
 export async function seedRunning(
   store: StoreConnection,
   { worker = {}, ...request }: SeedRequest & { worker?: SeedWorker } = {},
 ): Promise<{ worker: WorkerIdentity; delivery: Delivery }> {
   const identity = await seedWorker(store, worker);
-  await seedRequest(store, { model: identity.model, ...request });
+  await seedRequest(store, { model: identity.shard, ...request });
   const [delivery] = await dispatchNext(store, 1, identity);
   if (delivery === undefined) throw new Error('no worker is free');
   return { worker: identity, delivery };
@@ -59,8 +59,8 @@ export async function seedRunning(
 
 let batches = 0;
 
-/** Writes as a worker does, each time in a batch of its own. The outcome of the last. */
-export async function write(
+/** Writes one batch as a worker does. Returns the outcome of the last write. */
+export async function writeNow(
   store: StoreConnection,
   worker: WorkerIdentity,
   ...writes: RequestWrite[]
@@ -68,8 +68,12 @@ export async function write(
   return (await writeBatch(store, worker, writes, { batch: ++batches })).at(-1);
 }
 
-/** Makes it so long ago that a request was admitted and came into its state, ms. */
-export async function age(store: StoreConnection, { id, model }: RequestEnvelope, ms: number): Promise<void> {
+/** Moves a request's timestamps and deadlines into the past, ms. */
+export async function backdateRequest(
+  store: StoreConnection,
+  { id, model }: RequestEnvelope,
+  ms: number,
+): Promise<void> {
   const keys = store.keysOf(model);
   for (const field of ['createdAtMs', 'sinceMs', 'deadlineMs', 'startDeadlineMs'])
     await store.redis.hincrby(keys.request(id), field, -ms);

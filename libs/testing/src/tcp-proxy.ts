@@ -1,4 +1,4 @@
-/** A way to a server that can fail as networks do. */
+/** A TCP proxy with injectable network faults. */
 import { once } from 'node:events';
 import {
   type AddressInfo,
@@ -11,19 +11,19 @@ import {
 import { Transform } from 'node:stream';
 
 export interface TcpProxy {
-  /** Of the proxy, where it listens on TCP; 0 on a Unix socket. */
+  /** TCP port of the proxy; 0 on a Unix socket. */
   readonly port: number;
-  /** From now on each piece takes so long, either way, ms. */
+  /** Delay of each chunk in both directions, ms. */
   delayMs: number;
-  /** While it is so, new connections end at once. */
+  /** If true, new connections are closed at once. */
   isRefusing: boolean;
-  /** Ends the connections that are open now. */
+  /** Closes the open connections. */
   cut(): void;
-  /** The connections that are open now carry nothing any more, and neither side hears of it. */
+  /** Stops forwarding on the open connections without closing them. */
   silence(): void;
-  /** What is asked next on a connection that is open now is done by the server; instead of its answer the connection ends. */
+  /** Forwards the next command on an open connection, then closes the connection instead of returning the answer. */
   loseNextAnswer(): void;
-  /** Connections that ended instead of an answer. */
+  /** Number of connections closed instead of an answer. */
   readonly lostAnswers: number;
   stop(): void;
 }
@@ -33,7 +33,7 @@ interface Pair {
   far: Socket;
 }
 
-/** Listens and forwards to `target`. */
+/** Starts a proxy that forwards to `target`. */
 export async function startTcpProxy(
   target: TcpNetConnectOpts | { path: string },
   at: ListenOptions,

@@ -1,29 +1,32 @@
-/** The Redis that a test run shares: a container where there is Docker, a process of this machine otherwise. */
+/** The Redis of a test run: a container if Docker is available, otherwise a local process. */
 import { spawnSync } from 'node:child_process';
 import { GenericContainer, Wait } from 'testcontainers';
 import { startPrivateRedis } from './private-redis.ts';
+import { freePort } from './redis-server.ts';
 
 export interface TestRedis {
-  /** As `REDIS_URL` takes it. */
+  /** Valid as `REDIS_URL`. */
   url: string;
   stop(): Promise<void>;
 }
 
-/** The image that docker-compose.yml runs. */
+/** The same image as in docker-compose.yml. */
 const image = 'redis:8';
 
-/** Starts one that keeps nothing on disk, and resolves once it accepts connections. */
-export function startTestRedis(): Promise<TestRedis> {
-  return hasDockerImage() ? startRedisContainer() : startPrivateRedis();
+/** Starts one without persistence; resolves once it accepts connections. */
+export async function startTestRedis(): Promise<TestRedis> {
+  if (hasDockerImage()) return startRedisContainer();
+  // With a TCP port: URLs of sockets cannot contain a user and a password.
+  return startPrivateRedis(['--port', `${await freePort()}`, '--bind', '127.0.0.1']);
 }
 
-/** An engine that answers and has the image: a test run is no time to find out how fast the network is. */
+/** Returns true if Docker is running and has the image; a test run must not wait for a download. */
 function hasDockerImage(): boolean {
   return spawnSync('docker', ['image', 'inspect', image], { stdio: 'ignore', timeout: 10_000 }).status === 0;
 }
 
 async function startRedisContainer(): Promise<TestRedis> {
-  // testcontainers' reaper is one more image to fetch, run with rights over the engine; the run's teardown stops ours.
+  // No testcontainers reaper, which needs another image and rights over Docker; the run's teardown stops the container.
   process.env['TESTCONTAINERS_RYUK_DISABLED'] ??= 'true';
   const container = await new GenericContainer(image)
     .withCommand(['redis-server', '--bind', '0.0.0.0', '--protected-mode', 'no', '--save', '', '--appendonly', 'no'])

@@ -1,4 +1,4 @@
-/** A store of a test's own: a random prefix on the run's private Redis, emptied afterwards. */
+/** A store for one test: a random prefix on the run's Redis, cleaned up afterwards. */
 import { randomUUID } from 'node:crypto';
 import { createRequestId, type RequestEnvelope } from '@darkroom/core';
 import { type ConnectStoreOptions, connectStore, escapeGlob, type StoreConnection } from '@darkroom/store';
@@ -6,7 +6,7 @@ import { inject, onTestFinished } from 'vitest';
 
 export type TestStoreOptions = Partial<Omit<ConnectStoreOptions, 'url'>>;
 
-/** Connects with a fresh prefix and removes every key of it when the test is over. */
+/** Connects with a new prefix and removes its keys when the test ends. */
 export function openTestStore(options: TestStoreOptions = {}): StoreConnection {
   const store = connectStore({ url: inject('redisUrl'), prefix: `test-${randomUUID()}`, ...options });
   onTestFinished(async () => {
@@ -18,7 +18,7 @@ export function openTestStore(options: TestStoreOptions = {}): StoreConnection {
   return store;
 }
 
-/** Every key under the store's prefix, sorted. */
+/** Returns all keys under the store's prefix, sorted. */
 export async function allKeys(store: StoreConnection): Promise<string[]> {
   const keys = new Set<string>();
   for (const server of store.masters()) {
@@ -32,13 +32,13 @@ export async function allKeys(store: StoreConnection): Promise<string[]> {
   return [...keys].toSorted();
 }
 
-/** Removes every key under the store's prefix, one by one: in a Cluster they are in different slots. */
+/** Removes all keys under the store's prefix, one command each, since in a Cluster they are in different slots. */
 export async function removeKeys(store: StoreConnection): Promise<void> {
   const keys = await allKeys(store);
   await Promise.all(keys.map((key) => store.redis.unlink(key)));
 }
 
-/** An envelope that is valid in every field, with what a test cares about on top. */
+/** Returns a valid envelope with the given fields overridden. */
 export function testEnvelope(overrides: Partial<RequestEnvelope> = {}): RequestEnvelope {
   const model = overrides.model ?? 'tiny';
   const owner = overrides.owner ?? '';
@@ -46,12 +46,11 @@ export function testEnvelope(overrides: Partial<RequestEnvelope> = {}): RequestE
     id: createRequestId({ model, nowMs: Date.now(), owner, secret: 'test' }),
     model,
     owner,
-    kind: 'picture',
+    kind: 'image',
     shapeKey: '128x128',
     outputs: 1,
     slots: overrides.outputs ?? 1,
     cost: 1,
-    bytes: 1_000_000,
     priority: 5,
     timeoutMs: 600_000,
     startTimeoutMs: 600_000,

@@ -1,16 +1,16 @@
-/** Graphs of a few nodes, for tests of what comes after a picture is decoded: written as exporters name their inputs and outputs. */
+/** Tiny graphs for post-processing of decoded images, with the input and output names of common exports. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bytesField, numberField } from '@darkroom/runtime/protobuf';
 
-/** ONNX's numbers: of types of elements, and of kinds of attributes. */
+/** ONNX enum values: element types and attribute types. */
 const [float32, int64, bool] = [1, 7, 9];
 const [oneInt, oneText, manyInts] = [2, 3, 7];
 
 /**
- * A safety checker in a model's directory that finds fault with pictures of much more red than blue.
+ * Writes a safety checker into a model's directory that flags images with much more red than blue.
  *
- * @param redder by how much, on average over the picture, in CLIP's normalized values: 0.5 is some 13 % of the brightest.
+ * @param redder threshold of the mean difference in CLIP's normalized values; 0.5 is about 13 % of the full range.
  */
 export function writeSafetyChecker(directory: string, redder = 0.5): void {
   writeModel(join(directory, 'safety_checker'), {
@@ -40,7 +40,7 @@ export function writeSafetyChecker(directory: string, redder = 0.5): void {
   writeFileSync(join(directory, 'feature_extractor/preprocessor_config.json'), JSON.stringify(settings));
 }
 
-/** An upscaler in a model's directory that makes every pixel as many as it takes, with the names of ESRGAN's exports. */
+/** Writes an upscaler with ESRGAN's input and output names that repeats each pixel `scale` times in both directions. */
 export function writeUpscaler(directory: string, upscale: number, scale = upscale): void {
   writeModel(join(directory, `upscaler_x${upscale}`), {
     nodes: [
@@ -122,7 +122,7 @@ function weight(name: string, dims: readonly number[], type: number, values: Arr
   return Buffer.concat([...sides, numberField(2, type), bytesField(8, name), bytesField(9, raw)]);
 }
 
-/** A tensor of any shape. */
+/** Describes a tensor of any shape. */
 function end(name: string, type: number): Buffer {
   return Buffer.concat([bytesField(1, name), bytesField(2, bytesField(1, numberField(1, type)))]);
 }

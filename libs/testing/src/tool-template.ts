@@ -1,6 +1,6 @@
 /**
- * A chat template that shows tools, by their names, and their calls as many models write them; for models that are small enough for
- * tests, and were taught none.
+ * A chat template that lists tools by name and shows their calls in a common format, for small test models that know no
+ * tools.
  */
 export const toolTemplate = `{%- if tools %}{{ '<|im_start|>system\\n' }}{% for tool in tools %}{{ tool.function.name + ' ' }}{% endfor %}{{ '<|im_end|>\\n' }}{% endif %}
 {%- for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content }}

@@ -1,33 +1,33 @@
-/** What stands in Redis when nobody asks for anything any more. */
+/** State of Redis and the byte store once the system is idle: leases, workers, keys, pending work and memory. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { groupBy, modelOfShard } from '@darkroom/core';
 import { readEvents, type StoreConnection, workerLists } from '@darkroom/store';
 import { endTypes } from './stories.ts';
 
 export interface AtRest {
-  /** Where bytes are kept outside of Redis, when no request needs them any more. */
+  /** Files in the byte store after all requests have expired. */
   files: readonly string[];
-  /** Requests whose events, as they stand in Redis, do not have one end, and that last. */
-  endless: readonly string[];
-  /** That no worker should have any more. */
+  /** Requests whose event log in Redis does not have exactly one terminal event, as the last. */
+  invalidLogs: readonly string[];
+  /** Lease keys; an idle system has none. */
   leases: readonly string[];
-  /** Of each that is alive or known, the lists it is in. */
+  /** Worker lists that each running or registered worker is in. */
   workers: readonly { worker: string; lists: readonly string[] }[];
-  /** Keys that would stay for ever and should not. */
-  withoutEnd: readonly string[];
+  /** Keys without a TTL that should have one. */
+  keysWithoutTtl: readonly string[];
   keys: number;
-  /** What still waits, runs, or is yet to be told. */
-  unsettled: readonly string[];
-  /** Of keys and values, when all that has a time to live is gone. */
+  /** Requests and webhooks that are queued, running or undelivered. */
+  pending: readonly string[];
+  /** Memory of keys and values, without keys that have a TTL. */
   bytes: { start: number; end: number; changes: readonly string[] };
 }
 
-type InRedis = Omit<AtRest, 'bytes' | 'files' | 'endless'>;
+type InRedis = Omit<AtRest, 'bytes' | 'files' | 'invalidLogs'>;
 
-/** What may stay without an end: what is known of models and of workers that live, and empty or bounded queues. */
-const lasting = [
+/** Keys that may have no TTL: records of models and live workers, and empty or bounded queues. */
+const mayLackTtl = [
   /:models$/,
-  /\}:(?:asset|arrivals|shares|tally|swept|webhooks|room)$/,
+  /\}:(?:asset|arrivals|shares|counters|swept|webhooks|capacity)$/,
   /\}:workers:\w+$/,
   /\}:(?:worker|inbox):/,
   /:id-secret$/,
@@ -35,14 +35,14 @@ const lasting = [
   /\{_webhooks\}:secrets$/,
 ];
 
-/** `workerNames`: those that live, `<model> <id>`. */
+/** Reads the state of Redis. `workerNames`: running workers, as `<model> <id>`. */
 async function readAtRest(store: StoreConnection, workerNames: readonly string[]): Promise<InRedis> {
   const models = await store.redis.hkeys(`${store.prefix}:models`);
   const keys = await allKeys(store);
   const ttls = await Promise.all(keys.map((key) => store.redis.pttl(key)));
   const leases = keys.filter((key) => key.includes(':leases:'));
   const found = (await Promise.all(models.map((model) => workersOf(store, model, keys)))).flat();
-  // A worker is in one shard of its model.
+  // Merge the shards of a model: a worker is in one of them.
   const workers = groupBy(found, ({ worker }) => worker).map((each) => ({
     worker: each[0]!.worker,
     lists: each.flatMap(({ lists }) => lists),
@@ -53,15 +53,15 @@ async function readAtRest(store: StoreConnection, workerNames: readonly string[]
     workers: [
       ...workers.map(({ worker, lists }) => ({
         worker,
-        lists: workerNames.includes(worker) ? lists : [...lists, 'of no process'],
+        lists: workerNames.includes(worker) ? lists : [...lists, 'no such process'],
       })),
       ...missing.map((worker) => ({ worker, lists: [] })),
     ],
     keys: keys.length,
-    withoutEnd: keys.filter((key, at) => ttls[at] === -1 && !lasting.some((pattern) => pattern.test(key))),
-    unsettled: [
-      ...(await Promise.all(models.map((model) => unsettledOf(store, model)))).flat(),
-      ...(await untold(store)),
+    keysWithoutTtl: keys.filter((key, at) => ttls[at] === -1 && !mayLackTtl.some((pattern) => pattern.test(key))),
+    pending: [
+      ...(await Promise.all(models.map((model) => pendingOf(store, model)))).flat(),
+      ...(await undeliveredWebhooks(store)),
     ],
   };
 }
@@ -74,21 +74,21 @@ async function workersOf({ redis, keysOf }: StoreConnection, model: string, keys
   const known = keys
     .filter((key) => key.startsWith(`${base}:worker:`))
     .map((key) => key.slice(`${base}:worker:`.length));
-  const heard = await redis.zrange(of.heard, '0', '-1');
-  const ids = new Set([...lists.flatMap(([, members]) => members), ...known, ...heard]);
+  const withHeartbeat = await redis.zrange(of.heartbeats, '0', '-1');
+  const ids = new Set([...lists.flatMap(([, members]) => members), ...known, ...withHeartbeat]);
   return [...ids].map((id) => ({
     worker: `${modelOfShard(model)} ${id}`,
     lists: [
       ...lists.filter(([, members]) => members.includes(id)).map(([list]) => list),
-      ...(known.includes(id) ? [] : ['no facts of it']),
-      ...(heard.includes(id) ? [] : ['not heard of']),
+      ...(known.includes(id) ? [] : ['no worker key']),
+      ...(withHeartbeat.includes(id) ? [] : ['no heartbeat']),
     ],
   }));
 }
 
-async function unsettledOf({ redis, keysOf }: StoreConnection, model: string): Promise<string[]> {
+async function pendingOf({ redis, keysOf }: StoreConnection, model: string): Promise<string[]> {
   const keys = keysOf(model);
-  const room = await redis.hgetall(keys.room);
+  const capacity = await redis.hgetall(keys.capacity);
   const sizes = await Promise.all([
     redis.hlen(keys.open).then((size) => ['open', size] as const),
     ...(['deadlines', 'waiting', 'front', 'places'] as const).map(
@@ -98,26 +98,28 @@ async function unsettledOf({ redis, keysOf }: StoreConnection, model: string): P
   ]);
   return [
     ...sizes.filter(([, size]) => size > 0).map(([name, size]) => `${model}: ${size} in ${name}`),
-    ...(room['free'] === room['capacity'] ? [] : [`${model}: ${room['free']} of ${room['capacity']} slots are free`]),
+    ...(capacity['free'] === capacity['capacity']
+      ? []
+      : [`${model}: ${capacity['free']} of ${capacity['capacity']} slots are free`]),
   ];
 }
 
-async function untold(store: StoreConnection): Promise<string[]> {
+async function undeliveredWebhooks(store: StoreConnection): Promise<string[]> {
   const count = await store.deliveries().getJobCountByTypes('wait', 'active', 'delayed', 'failed');
-  return count > 0 ? [`${count} webhooks to be delivered`] : [];
+  return count > 0 ? [`${count} webhooks undelivered`] : [];
 }
 
-/** Waits until nothing is left to be done, or so long. */
+/** Waits until the system is idle, at most `timeoutMs`; returns the last state. */
 export async function untilSettled(
   store: StoreConnection,
   workerNames: () => readonly string[],
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<InRedis> {
-  const deadlineMs = Date.now() + patienceMs;
+  const deadlineMs = Date.now() + timeoutMs;
   for (;;) {
     const found = await readAtRest(store, workerNames());
     const isAtRest =
-      found.leases.length + found.withoutEnd.length + found.unsettled.length === 0 &&
+      found.leases.length + found.keysWithoutTtl.length + found.pending.length === 0 &&
       found.workers.every(({ lists }) => lists.length === 1);
     if (isAtRest || Date.now() > deadlineMs) return found;
     await delay(1000);
@@ -137,23 +139,23 @@ async function allKeys(store: StoreConnection): Promise<string[]> {
   return [...keys];
 }
 
-/** Of requests that are still there, those of which the log does not say once, and last, how it ended. */
-export async function readEndless(store: StoreConnection): Promise<string[]> {
+/** Returns stored requests whose event log does not have exactly one terminal event, as the last. */
+export async function readInvalidLogs(store: StoreConnection): Promise<string[]> {
   const ids = (await allKeys(store)).flatMap((key) => /:events:(?<id>.+)$/.exec(key)?.groups!['id'] ?? []);
-  const endless: string[] = [];
+  const invalidLogs: string[] = [];
   for (const id of ids) {
     const types = (await readEvents(store, id, { after: 0, limit: 10_000 })).map(({ type }) => type);
     const ends = types.filter((type) => endTypes.has(type)).length;
-    // The time of one may be over since it was listed.
+    // A request may have expired since its key was listed.
     if (types.length === 0) continue;
-    if (ends !== 1 || !endTypes.has(types.at(-1)!)) endless.push(`${id}: ${types.slice(-3).join(', ')}`);
+    if (ends !== 1 || !endTypes.has(types.at(-1)!)) invalidLogs.push(`${id}: ${types.slice(-3).join(', ')}`);
   }
-  return endless;
+  return invalidLogs;
 }
 
-/** Waits until there is none any more, or so long; those that are left. */
-export async function untilNone(files: () => readonly string[], patienceMs: number): Promise<readonly string[]> {
-  const deadlineMs = Date.now() + patienceMs;
+/** Waits until there are no files, at most `timeoutMs`; returns the remaining files. */
+export async function untilEmpty(files: () => readonly string[], timeoutMs: number): Promise<readonly string[]> {
+  const deadlineMs = Date.now() + timeoutMs;
   for (;;) {
     const left = files();
     if (left.length === 0 || Date.now() > deadlineMs) return left;
@@ -161,14 +163,16 @@ export async function untilNone(files: () => readonly string[], patienceMs: numb
   }
 }
 
-/** What fills up to a bound and stays there, which a run may not have reached at its start: counts, and what BullMQ logs. Bytes, of which
- * only more than that counts. */
+/**
+ * Keys that grow to a bound which a run may not have reached at its start: counters and BullMQ's logs. Only bytes
+ * above the bound count.
+ */
 const bounded: readonly (readonly [pattern: RegExp, bytes: number])[] = [
-  [/\}:tally$/, 32_768],
+  [/\}:counters$/, 32_768],
   [/\}:queue:(?:events|metrics:\w+:data)$/, 262_144],
 ];
 
-/** Has all that has a time to live go now, and says what each key takes that is left, without connections and buffers. */
+/** Deletes all keys that have a TTL; returns the bytes of each remaining key, without connections and buffers. */
 export async function bytesAfterTtl(store: StoreConnection): Promise<Map<string, number>> {
   const { redis } = store;
   for (const key of await allKeys(store)) if ((await redis.pttl(key)) >= 0) await redis.del(key);
@@ -177,14 +181,14 @@ export async function bytesAfterTtl(store: StoreConnection): Promise<Map<string,
   const bytes = new Map<string, number>();
   for (const [at, key] of left.entries()) {
     const bound = bounded.find(([pattern]) => pattern.test(key))?.[1] ?? 0;
-    // Each life of a worker has another name.
+    // Worker ids end with a generation (`.1`), which differs after each restart.
     const name = key.replace(/\.\d+/, '');
     bytes.set(name, (bytes.get(name) ?? 0) + Math.max(0, (sizes[at] ?? 0) - bound));
   }
   return bytes;
 }
 
-/** What changed: in all, and of which keys. */
+/** Compares sizes by key: the totals, and the changed keys, largest change first. */
 export function growthOf(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): AtRest['bytes'] {
   const changes = [...new Set([...before.keys(), ...after.keys()])]
     .map((key) => ({ key, more: (after.get(key) ?? 0) - (before.get(key) ?? 0) }))

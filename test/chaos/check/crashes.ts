@@ -1,11 +1,11 @@
-/** What our processes say themselves of how they, or their engines, went down. */
+/** Finds crashes of Darkroom's processes and engines in their log. */
 
-/** Faults kill by SIGKILL, and so does a worker whose engine hangs. */
+/** Excluded: injected faults use SIGKILL, and so does a worker whose engine hangs. */
 const byFault = /SIGKILL/;
-/** A process of ours, or of a module; of a server that is away the reason is another. */
+/** Reasons of a crashed engine or module process. An unavailable upstream logs other reasons. */
 const ofProcess = /exited with code|was killed by/;
 
-/** `log`: JSON lines, and what Node has said between them. */
+/** Returns the crashes in a log. `log`: JSON lines, mixed with plain output of Node. */
 export function crashesIn(log: string): { process: string; how: string }[] {
   return log.split('\n').flatMap((line) => {
     if (!/"level":"fatal"|"engine lost"/.test(line) || !line.endsWith('}')) return [];

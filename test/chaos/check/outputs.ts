@@ -1,7 +1,7 @@
-/** Whether the same is made whenever the same is asked for. */
+/** Checks determinism: the same body produces the same output in all requests. */
 import type { Story } from './stories.ts';
 
-export function outputsThatDiffer(stories: readonly Story[]): { checked: number; broken: string[] } {
+export function findDifferingOutputs(stories: readonly Story[]): { checked: number; broken: string[] } {
   const known = new Map<string, string>();
   const broken: string[] = [];
   let checked = 0;
@@ -11,9 +11,9 @@ export function outputsThatDiffer(stories: readonly Story[]): { checked: number;
       const name = `${submit.same ?? [...requests].join()} ${index}`;
       if (digest !== (known.get(name) ?? digest)) broken.push(`${[...requests].join()}: output ${index}`);
       known.set(name, digest);
-      // Others say in each word which run wrote it and where.
+      // Texts of the fake upstream and module are not reproducible, but each word names its generation and position.
       if (submit.same === undefined && text !== undefined && !isOfOneRun(text, Number(submit.body['max_tokens'])))
-        broken.push(`${[...requests].join()}: not the whole text of one run`);
+        broken.push(`${[...requests].join()}: not the complete text of one generation`);
     }
   }
   return { checked, broken };

@@ -1,4 +1,4 @@
-/** A history by requests: of each what was asked, and what everybody saw of it. */
+/** Groups a history by request: what was submitted, and what all clients saw of it. */
 import type { Entry, EntryOf } from '../history.ts';
 
 export type EventEntry = EntryOf<'event'>;
@@ -11,7 +11,7 @@ export interface Reader {
 
 export interface Story {
   submit: EntryOf<'submit'>;
-  /** Ids that were given out for its key: one, or something is wrong. */
+  /** Ids that the API returned for its Idempotency-Key; more than one is a violation. */
   requests: Set<string>;
   refusals: EntryOf<'refused'>[];
   readers: Reader[];
@@ -21,7 +21,7 @@ export interface Story {
   cancels: EntryOf<'cancel'>[];
   webhooks: EntryOf<'webhook'>[];
   gaveUp: EntryOf<'gave-up'>[];
-  /** Every event that somebody saw, once, in the order of their numbers. */
+  /** All events that any reader received, each once, by number. */
   log: EventEntry[];
 }
 
@@ -31,7 +31,7 @@ export function storiesOf(entries: readonly Entry[]): Story[] {
   const byKey = new Map<string, Story>();
   const byRequest = new Map<string, Story>();
   const readers = new Map<number, { reader: Reader; story: Story | undefined }>();
-  // First: a webhook may tell of a request before its client has its id.
+  // Ids first: a webhook may arrive before the answer to the submit.
   for (const entry of entries) {
     if (entry.what === 'submit') byKey.set(entry.key, newStory(entry));
     if (entry.what !== 'accepted') continue;
@@ -77,6 +77,7 @@ export function storiesOf(entries: readonly Entry[]): Story[] {
       case 'accepted':
       case 'late':
       case 'stale-write':
+      case 'attack':
       case 'fault':
       case 'crash':
         break;
@@ -98,7 +99,7 @@ function logOf({ readers }: Story): EventEntry[] {
   return [...all.values()].toSorted((left, right) => left.event - right.event);
 }
 
-/** Those that somebody saw, of events, polls and webhooks, and when: of events, when they were written. */
+/** Returns the ends that clients saw in events, polls and webhooks, with the time seen (for events: written). */
 export function endsOf({ log, polls, webhooks }: Story): { state: string; atMs: number }[] {
   return [
     ...log

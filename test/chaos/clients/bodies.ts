@@ -1,4 +1,4 @@
-/** What clients ask for: short requests of both kinds, in few variants, so that each comes again and has to bring the same. */
+/** Request bodies: short images and texts in few variants, so that each repeats and its outputs can be compared. */
 import type { Dice } from '../dice.ts';
 import type { Body } from '../history.ts';
 
@@ -6,7 +6,7 @@ const variants = 8;
 const schedulers = ['ddim', 'euler', 'dpmpp_2m', 'euler_ancestral'];
 const prompts = ['a red apple on a white background', 'a fox on a green background', 'something sweet'];
 
-/** Models of the system in system.ts, by how often they are asked. */
+/** Models of system.ts with cumulative shares of the requests. */
 const shares: readonly (readonly [share: number, model: string])[] = [
   [0.45, 'emoji-sd'],
   [0.65, 'emoji-writer'],
@@ -14,7 +14,7 @@ const shares: readonly (readonly [share: number, model: string])[] = [
   [0.9, 'upstream'],
   [1, 'module'],
 ];
-/** Those whose outputs are the same for the same body, whatever happens. */
+/** Models with the same outputs for the same body. */
 const deterministic = new Set(['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion']);
 
 export interface Variant {
@@ -24,7 +24,7 @@ export interface Variant {
 
 export type Bodies = (dice: Dice) => Variant;
 
-/** One of each model that has to bring the same. */
+/** Returns the variants of each model. */
 export function variantsOf(dice: Dice): Map<string, Variant[]> {
   return new Map(
     shares.map(([, model]) => {
@@ -42,7 +42,7 @@ export function chooseVariant(all: ReadonlyMap<string, readonly Variant[]>, dice
 
 function bodyOf(model: string, seed: number, dice: Dice): Body {
   const prompt = dice.pick(prompts);
-  // A third is long enough to be saved and to go on from there.
+  // A third of the variants runs long enough for checkpoints.
   const isLong = seed % 3 === 0;
   if (model === 'emoji-sd')
     return {

@@ -1,9 +1,9 @@
-/** Clients that ask, follow, poll, cancel and fetch all the time, each as a real one would, and write down what they see. */
+/** Clients that submit, follow, poll, cancel and fetch requests like real ones, and record what they see. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../dice.ts';
 import { type Body, digestOf, type History } from '../history.ts';
-import { keptMs } from '../system/settings.ts';
+import { resultTtlMs } from '../system/settings.ts';
 import { chooseVariant, type Variant } from './bodies.ts';
 import { Connection, GaveUp } from './connection.ts';
 import { readEvents } from './reader.ts';
@@ -16,12 +16,12 @@ export interface ClientOptions {
   webhookUrl: string;
 }
 
-/** What is left of a request's time when it is read once more, ms. */
+/** Time before expiry at which a request is read once more, ms. */
 const lateMs = 10_000;
 const ends = new Set(['succeeded', 'failed', 'canceled', 'expired']);
 
-/** What a client means to do with a request. */
-interface Intention {
+/** Planned actions of a client for one request. */
+interface RequestPlan {
   variant: Variant;
   hasWebhook: boolean;
   isToExpire: boolean;
@@ -41,35 +41,35 @@ export class Client {
     this.#connection = new Connection(options);
   }
 
-  /** Requests one after the other until the signal. */
+  /** Runs requests one after another until the signal aborts. */
   async run(variants: ReadonlyMap<string, readonly Variant[]>, over: AbortSignal): Promise<void> {
     const late: Promise<void>[] = [];
     while (!over.aborted) {
-      const intention = this.#intend(chooseVariant(variants, this.#options.dice));
-      const ended = await this.request(intention);
-      if (intention.readsLate && ended !== undefined) late.push(this.#readLate(ended, over));
+      const plan = this.#planRequest(chooseVariant(variants, this.#options.dice));
+      const ended = await this.request(plan);
+      if (plan.readsLate && ended !== undefined) late.push(this.#readLate(ended, over));
     }
     await Promise.all(late);
   }
 
-  /** One request, to its end and what came of it. */
-  async request(intention: Intention): Promise<Ended | undefined> {
+  /** Submits a request, follows it to its end and fetches its outputs. Returns undefined without a known end. */
+  async request(plan: RequestPlan): Promise<Ended | undefined> {
     const key = randomUUID();
     return this.#unlessGivenUp(key, async () => {
-      const request = await this.#submit(key, intention);
+      const request = await this.#submit(key, plan);
       if (request === undefined) return undefined;
-      const again = intention.isRepeated ? this.#post(key, this.#bodyOf(intention)) : undefined;
-      const following = this.#follow(request, intention);
-      const [endedAtMs] = await Promise.all([following, this.#cancel(request, intention), again]);
+      const again = plan.isRepeated ? this.#post(key, this.#bodyOf(plan)) : undefined;
+      const following = this.#follow(request, plan);
+      const [endedAtMs] = await Promise.all([following, this.#cancel(request, plan), again]);
       await this.#fetchResult(request);
-      if (intention.readsAgain) await readEvents(this.#connection, this.#options, request);
+      if (plan.readsAgain) await readEvents(this.#connection, this.#options, request);
       return endedAtMs === undefined ? undefined : { key, request, endedAtMs };
     });
   }
 
-  /** All of it once more, when its time is almost over. */
+  /** Reads the result and the events once more shortly before the request expires. */
   async #readLate({ key, request, endedAtMs }: Ended, over: AbortSignal): Promise<void> {
-    const dueMs = endedAtMs + keptMs - lateMs - Date.now();
+    const dueMs = endedAtMs + resultTtlMs - lateMs - Date.now();
     await delay(dueMs, undefined, { signal: over }).catch(() => {});
     if (over.aborted) return;
     this.#options.history.add({ what: 'late', request });
@@ -89,7 +89,7 @@ export class Client {
     }
   }
 
-  #intend(variant: Variant): Intention {
+  #planRequest(variant: Variant): RequestPlan {
     const { dice } = this.#options;
     return {
       variant,
@@ -103,14 +103,14 @@ export class Client {
     };
   }
 
-  #bodyOf({ variant, hasWebhook, isToExpire }: Intention): Body {
+  #bodyOf({ variant, hasWebhook, isToExpire }: RequestPlan): Body {
     const webhook = { webhook_url: this.#options.webhookUrl, webhook_events: ['started', 'completed'] };
     return { ...variant.body, ...(hasWebhook && webhook), ...(isToExpire && { start_timeout_s: 0.2 }) };
   }
 
-  async #submit(key: string, intention: Intention): Promise<string | undefined> {
-    const { variant, hasWebhook, isToExpire } = intention;
-    const body = this.#bodyOf(intention);
+  async #submit(key: string, plan: RequestPlan): Promise<string | undefined> {
+    const { variant, hasWebhook, isToExpire } = plan;
+    const body = this.#bodyOf(plan);
     const same = variant.same === undefined ? {} : { same: variant.same };
     this.#options.history.add({ what: 'submit', key, body, ...same, hasWebhook, isToExpire });
     return this.#post(key, body);
@@ -118,7 +118,7 @@ export class Client {
 
   async #post(key: string, body: Body): Promise<string | undefined> {
     const { history } = this.#options;
-    const response = await this.#connection.ask('/v1/predict', {
+    const response = await this.#connection.call('/v1/predict', {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'idempotency-key': key },
       body: JSON.stringify(body),
@@ -132,8 +132,8 @@ export class Client {
     return request;
   }
 
-  /** When it ended, if its events were read. */
-  async #follow(request: string, { follows }: Intention): Promise<number | undefined> {
+  /** Follows a request to its end; returns when it ended, if its events were read. */
+  async #follow(request: string, { follows }: RequestPlan): Promise<number | undefined> {
     const { dice } = this.#options;
     const read = (): Promise<number | undefined> =>
       readEvents(this.#connection, this.#options, request, { leaves: dice.chance(0.2) });
@@ -146,13 +146,13 @@ export class Client {
   }
 
   async #poll(request: string): Promise<void> {
-    while (!ends.has(await this.#look(request, `?wait=${this.#options.dice.between(1, 5)}`)));
+    while (!ends.has(await this.#pollOnce(request, `?wait=${this.#options.dice.between(1, 5)}`)));
   }
 
-  /** One poll; the state, and `expired` of one that is gone. */
-  async #look(request: string, query = ''): Promise<string> {
+  /** Polls once; returns the state, `expired` for a 404 or 410. */
+  async #pollOnce(request: string, query = ''): Promise<string> {
     const { history } = this.#options;
-    const { status, text } = await this.#connection.ask(`/v1/predict/${request}${query}`);
+    const { status, text } = await this.#connection.call(`/v1/predict/${request}${query}`);
     if (status !== 200 && status !== 202) {
       history.add({ what: 'gone', request, status });
       return 'expired';
@@ -165,29 +165,29 @@ export class Client {
     return state;
   }
 
-  async #cancel(request: string, { isToCancel }: Intention): Promise<void> {
+  async #cancel(request: string, { isToCancel }: RequestPlan): Promise<void> {
     const { dice, history } = this.#options;
     if (!isToCancel) return;
     await delay(dice.between(0, 600));
-    const { status } = await this.#connection.ask(`/v1/predict/${request}`, { method: 'DELETE' });
+    const { status } = await this.#connection.call(`/v1/predict/${request}`, { method: 'DELETE' });
     history.add({ what: 'cancel', request, status });
   }
 
   async #fetchResult(request: string): Promise<void> {
     const { history } = this.#options;
-    const state = await this.#look(request);
+    const state = await this.#pollOnce(request);
     if (state !== 'succeeded' || !request.startsWith('emoji-sd')) return;
-    const { text } = await this.#connection.ask(`/v1/predict/${request}`);
+    const { text } = await this.#connection.call(`/v1/predict/${request}`);
     const { images = [] } = JSON.parse(text) as { images?: { index: number }[] };
     for (const { index } of images) {
-      const { status, bytes } = await this.#connection.ask(`/v1/predict/${request}/images/${index}`);
+      const { status, bytes } = await this.#connection.call(`/v1/predict/${request}/images/${index}`);
       if (status === 200) history.add({ what: 'output', request, index, digest: digestOf(bytes) });
       else history.add({ what: 'gone', request, status });
     }
   }
 }
 
-/** A request whose events were read to their end, and when that was written, by Redis' clock. */
+/** A request whose terminal event was read. `endedAtMs`: when that was written, by Redis' clock. */
 interface Ended {
   key: string;
   request: string;
@@ -199,8 +199,8 @@ interface TextView {
   text: string;
 }
 
-/** What the first of each variant does, before anything fails. */
-export function undisturbed(variant: Variant): Intention {
+/** Returns the plan of the reference request of each variant, before the first fault. */
+export function referencePlan(variant: Variant): RequestPlan {
   return {
     variant,
     hasWebhook: true,

@@ -1,8 +1,8 @@
-/** Calls that are made again until there is an answer, on this replica or the next. */
+/** HTTP calls that are retried on any replica until one answers. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../dice.ts';
 
-/** It had no answer for so long. */
+/** Thrown when a call has no answer after all retries. */
 export class GaveUp extends Error {
   override name = 'GaveUp';
 }
@@ -13,9 +13,9 @@ export interface Answer {
   bytes: Uint8Array;
 }
 
-/** A frozen API answers late, one whose Redis is away within 6 s. */
+/** Timeout of one try. An API without Redis answers within 6 s; a frozen one answers late. */
 const answerMs = 15_000;
-const patienceMs = 180_000;
+const giveUpMs = 180_000;
 
 export class Connection {
   readonly #urls: readonly string[];
@@ -26,23 +26,23 @@ export class Connection {
     this.#dice = dice;
   }
 
-  /** Of one of the replicas. */
+  /** Returns the URL of a path on a random replica. */
   url(path: string): string {
     return this.#dice.pick(this.#urls) + path;
   }
 
-  /** A pause before the next try. */
+  /** Waits before the next try. */
   pause(): Promise<void> {
     return delay(this.#dice.between(50, 600));
   }
 
-  /** When to give up, ms since the epoch. */
+  /** Returns when to give up, ms since the epoch. */
   deadlineMs(): number {
-    return Date.now() + patienceMs;
+    return Date.now() + giveUpMs;
   }
 
-  /** Throws {@link GaveUp}. */
-  async ask(path: string, init: RequestInit = {}): Promise<Answer> {
+  /** Calls the API; retries after 429, 5xx and network errors. Throws {@link GaveUp}. */
+  async call(path: string, init: RequestInit = {}): Promise<Answer> {
     const deadlineMs = this.deadlineMs();
     for (;;) {
       const answer = await this.#try(path, init);
@@ -53,7 +53,7 @@ export class Connection {
     }
   }
 
-  /** What went wrong, where there was no whole answer. */
+  /** Tries once; returns the error message without a complete answer. */
   async #try(path: string, init: RequestInit): Promise<Answer | string> {
     try {
       const response = await fetch(this.url(path), { ...init, signal: AbortSignal.timeout(answerMs) });

@@ -1,18 +1,18 @@
-/** A writer that keeps tokens until they are another delivery's, and then writes with them. */
+/** Stale writer: collects lease tokens, and writes with each after the request got another token. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Delivery, type RequestWrite, writeBatch } from '@darkroom/store';
 import type { History } from '../history.ts';
 import type { ChaosSystem } from '../system/system.ts';
 
 const everyMs = 250;
-const mostKept = 200;
-/** A step that no request has: whoever reads it has read a forgery. */
+const maxCollected = 200;
+/** Step number that no real request reaches; a client that reads it has read a stale write. */
 export const forgedStep = 1_000_000;
 
 const progress = { index: 0, done: forgedStep, total: forgedStep };
 const error = { code: 'internal', message: 'forged' };
 
-/** All that a worker may write. */
+/** One write of each type that a worker may send. */
 const forgeries: readonly ((delivery: Delivery) => RequestWrite)[] = [
   (delivery) => ({ type: 'progress', delivery, progress, of: progress }),
   (delivery) => ({ type: 'end', delivery, end: { state: 'failed', error } }),
@@ -27,8 +27,8 @@ const forgeries: readonly ((delivery: Delivery) => RequestWrite)[] = [
 ];
 
 export async function forge({ store }: ChaosSystem, history: History, over: AbortSignal): Promise<void> {
-  /** By request and token. */
-  const kept = new Map<string, { id: string; token: string; model: string }>();
+  /** Collected tokens, by lease (`<id> <token>`). */
+  const collected = new Map<string, { id: string; token: string; model: string }>();
   let batch = 0;
   while (!over.aborted) {
     await delay(everyMs);
@@ -39,20 +39,20 @@ export async function forge({ store }: ChaosSystem, history: History, over: Abor
           for (const workerId of await store.redis.zrange(keys.workers(list), '0', '-1'))
             for (const lease of await store.redis.hkeys(keys.leases(workerId))) {
               const [id = '', token = ''] = lease.split(' ');
-              if (kept.size < mostKept) kept.set(lease, { id, token, model });
+              if (collected.size < maxCollected) collected.set(lease, { id, token, model });
             }
       }
-      for (const [lease, { id, token, model }] of kept) {
+      for (const [lease, { id, token, model }] of collected) {
         const now = await store.redis.hget(store.keysOf(model).request(id), 'token');
         if (now === token) continue;
-        kept.delete(lease);
+        collected.delete(lease);
         const forged = forgeries[batch % forgeries.length]!({ id, token });
-        const worker = { model, workerId: 'forger', incarnation: 'none' };
+        const worker = { shard: model, workerId: 'forger', incarnation: 'none' };
         const [outcome = 'none'] = await writeBatch(store, worker, [forged], { batch: ++batch });
         history.add({ what: 'stale-write', request: id, outcome });
       }
     } catch {
-      // Redis is away. What is kept stays stale.
+      // Redis is unavailable. Collected tokens stay stale.
     }
   }
 }

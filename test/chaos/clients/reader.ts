@@ -1,4 +1,4 @@
-/** A reader of events that comes back with `Last-Event-ID` until it has all of them. */
+/** Event stream client that reconnects with `Last-Event-ID` until it has all events. */
 import { once } from 'node:events';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import type { Dice } from '../dice.ts';
@@ -10,7 +10,7 @@ const silenceMs = 20_000;
 const beginMs = 15_000;
 
 export interface ReadOptions {
-  /** Breaks its connection off now and then. */
+  /** Disconnects at random events. */
   leaves?: boolean;
 }
 
@@ -20,8 +20,8 @@ interface Log {
 }
 
 /**
- * Reads all events of a request, over as many connections as it takes; when it ended by Redis' clock, ms since the epoch, if it is still there.
- * Throws {@link GaveUp}.
+ * Reads all events of a request, with as many connections as needed. Returns when it ended (Redis' clock, ms since the
+ * epoch), or undefined after a 404 or 410. Throws {@link GaveUp}.
  */
 export async function readEvents(
   connection: Connection,
@@ -37,7 +37,7 @@ export async function readEvents(
     if (data === '[DONE]') return history.add({ what: 'done', reader });
     last = id;
     deadlineMs = connection.deadlineMs();
-    const { facts, digest } = factsOf(data);
+    const { facts, digest } = digestEvent(data);
     history.add({ what: 'event', reader, event: Number.parseInt(id, 10), type: event, facts, digest });
     endedAtMs = facts.writtenAtMs;
   };
@@ -57,20 +57,20 @@ export async function readEvents(
   }
 }
 
-/** One connection: a status that is not 200, or how it ended. */
+/** Reads over one connection; returns a status other than 200, or how the stream ended. */
 async function readOnce(
   url: string,
   last: string,
   take: (message: EventSourceMessage) => 'done' | 'leave' | 'stay',
 ): Promise<number | 'done' | 'broken'> {
   const over = new AbortController();
-  // Raced with each read: one that is aborted in mid-piece may never settle.
+  // Raced with each read: an aborted read may never settle.
   const silent = once(over.signal, 'abort').then(() => undefined);
   let timer = setTimeout(() => over.abort(), beginMs);
   const seen: { next: 'done' | 'leave' | 'stay' } = { next: 'stay' };
   const parser = createParser({
     onEvent(message) {
-      // What came in one piece with the event at which it left, it has not seen.
+      // Ignore events that arrived in the same chunk as the one at which the client disconnects.
       if (seen.next === 'stay') seen.next = take(message);
     },
   });
@@ -81,14 +81,14 @@ async function readOnce(
     const body = response.body!.getReader();
     const decoder = new TextDecoder();
     while (seen.next === 'stay') {
-      const piece = await Promise.race([body.read(), silent]);
-      if (piece?.value === undefined) break;
+      const chunk = await Promise.race([body.read(), silent]);
+      if (chunk?.value === undefined) break;
       clearTimeout(timer);
       timer = setTimeout(() => over.abort(), silenceMs);
-      parser.feed(decoder.decode(piece.value, { stream: true }));
+      parser.feed(decoder.decode(chunk.value, { stream: true }));
     }
   } catch {
-    // The connection is gone.
+    // The connection is broken.
   } finally {
     clearTimeout(timer);
     over.abort();
@@ -96,8 +96,8 @@ async function readOnce(
   return seen.next === 'done' ? 'done' : 'broken';
 }
 
-/** Previews go at the end of a request, so they are no part of what an event is. */
-function factsOf(data: string): { digest: string; facts: EventFacts } {
+/** Extracts the fields that the checker compares. Previews are excluded: they are deleted when a request ends. */
+function digestEvent(data: string): { digest: string; facts: EventFacts } {
   const { preview: _preview, ...rest } = JSON.parse(data) as { preview?: string; timestamp: string } & EventFacts;
   const { index, step, offset, text } = rest;
   const given = { index, step, offset, text };

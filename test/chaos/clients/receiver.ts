@@ -1,4 +1,4 @@
-/** Who is told by webhooks: refuses some messages, once or twice, and takes them when they come again. */
+/** Webhook receiver that refuses some messages once or twice and accepts their retries. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,8 +7,8 @@ import type { Dice } from '../dice.ts';
 import type { History } from '../history.ts';
 
 const refusedShare = 0.15;
-/** Each costs another pause of the sender's, 5 and 15 s. */
-const mostRefusals = 2;
+/** Each refusal delays the message by the sender's back-off: 5 s, then 15 s. */
+const maxRefusals = 2;
 
 export interface Receiver {
   url: string;
@@ -22,7 +22,7 @@ export async function startReceiver(history: History, dice: Dice): Promise<Recei
       const { type, data } = JSON.parse(await text(request)) as { type: string; data: { request_id: string } };
       const id = String(request.headers['webhook-id']);
       const refused = refusals.get(id) ?? 0;
-      const isRefused = refused < mostRefusals && dice.chance(refusedShare);
+      const isRefused = refused < maxRefusals && dice.chance(refusedShare);
       if (isRefused) refusals.set(id, refused + 1);
       const answer = isRefused ? 503 : 204;
       history.add({ what: 'webhook', request: data.request_id, id, type, answer });

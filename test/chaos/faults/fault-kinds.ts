@@ -1,4 +1,4 @@
-/** What goes wrong, each fault from its beginning until it is over. */
+/** Kinds of faults. Each `run` injects the fault and resolves when it is over. */
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readWorkers } from '@darkroom/store';
@@ -7,8 +7,8 @@ import type { History } from '../history.ts';
 import type { Member } from '../system/member.ts';
 import type { ChaosSystem } from '../system/system.ts';
 
-/** A worker that is silent for so long is dead: WORKER_TTL_MS. */
-const leaseMs = 3000;
+/** WORKER_TTL_MS: a worker without a heartbeat for this long is dead. */
+const workerTtlMs = 3000;
 const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 
 export interface Scene {
@@ -17,10 +17,10 @@ export interface Scene {
   history: History;
 }
 
-/** Begins with `hit` when it knows whom it hits; nothing happens to a member that another fault has. */
+/** Calls `hit` once the target is known. No other fault hits the same member meanwhile. */
 type Fault = (scene: Scene, member: Member, hit: (target: string, work?: Work) => void) => Promise<void>;
 
-/** What a worker had, and which others had room for all of it at that moment. */
+/** Requests that a worker had, and the other workers with capacity for all of them at that time. */
 export interface Work {
   hit: string[];
   room: string[];
@@ -28,27 +28,27 @@ export interface Work {
 
 interface FaultKind {
   about: string;
-  /** How often it is chosen, among the others. */
+  /** Relative frequency. */
   weight: number;
   run: Fault;
-  /** Whether this machine can do it. */
+  /** Returns whether this machine and system support the fault (default: yes). */
   isPossible?: (system: ChaosSystem) => boolean;
-  /** Whom it may be about; all otherwise. */
-  isAbout?: (member: Member) => boolean;
+  /** Returns whether the fault may hit a member (default: any). */
+  canHit?: (member: Member) => boolean;
 }
 
 function downMs(dice: Dice): number {
   return dice.chance(0.5) ? 0 : dice.between(100, 3000);
 }
 
-/** What a worker has right now. */
+/** Reads the requests that a worker has now. */
 async function workOf({ store, members }: ChaosSystem, member: Member): Promise<Work> {
   const work: Work = { hit: [], room: [] };
   for (const { model, id } of member.workers) {
     const leases = Object.entries(await store.redis.hgetall(store.keysOf(model).leases(id)));
     work.hit.push(...leases.map(([lease]) => lease.split(' ')[0]!));
     const slots = leases.reduce((sum, [, lease]) => sum + Number(lease.split(' ')[0]), 0);
-    const others = members.filter((other) => other !== member && !other.isBusy);
+    const others = members.filter((other) => other !== member && !other.hasFault);
     for (const { workerId, isLoaded, freeSlots } of await readWorkers(store, model, 10)) {
       const other = others.find(({ workers }) => workers.some((worker) => worker.id === workerId));
       if (other !== undefined && isLoaded && freeSlots >= slots) work.room.push(other.name);
@@ -61,7 +61,7 @@ const isWorker = ({ app }: Member): boolean => app === 'worker';
 const hasProxies = ({ redis }: ChaosSystem): boolean => redis.port !== undefined;
 const hasEngine = (member: Member): boolean => isWorker(member) && member.children.length > 0;
 
-/** Nothing for one that is gone by then. */
+/** Sends a signal; ignores a process that has exited. */
 function signalPid(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -78,7 +78,7 @@ async function freeze(pid: number, forMs: number): Promise<void> {
 
 export const faultKinds: Record<string, FaultKind> = {
   kill: {
-    about: 'SIGKILL of an api, former, worker, janitor or webhook-sender; it is started again after 0 to 3 s',
+    about: 'SIGKILL of an api, batch-former, worker, janitor or webhook-sender, restarted after 0 to 3 s',
     weight: 6,
     async run({ dice }, member, hit) {
       hit(member.name);
@@ -86,9 +86,9 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   worker: {
-    about: 'SIGKILL of a worker in the middle of its work',
+    about: 'SIGKILL of a worker while it runs requests',
     weight: 3,
-    isAbout: isWorker,
+    canHit: isWorker,
     async run({ system, dice }, member, hit) {
       let work: Work = { hit: [], room: [] };
       for (let tries = 0; tries < 100 && work.hit.length === 0; tries++) {
@@ -101,7 +101,7 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   stop: {
-    about: 'SIGTERM of one of them',
+    about: 'SIGTERM of a process, restarted after 0 to 3 s',
     weight: 4,
     async run({ dice }, member, hit) {
       hit(member.name);
@@ -109,40 +109,40 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   freeze: {
-    about: 'SIGSTOP of one of them for three lease times, then SIGCONT: the zombie',
+    about: 'SIGSTOP of a process for three worker TTLs, then SIGCONT (zombie)',
     weight: 3,
     async run(_scene, member, hit) {
       hit(member.name);
-      await freeze(member.pid, 3 * leaseMs);
+      await freeze(member.pid, 3 * workerTtlMs);
     },
   },
   engine: {
-    about: 'SIGKILL of an engine or a module under its worker, or SIGSTOP for three lease times',
+    about: 'SIGKILL of an engine or module process, or SIGSTOP for three worker TTLs',
     weight: 3,
-    isAbout: hasEngine,
+    canHit: hasEngine,
     async run({ dice }, member, hit) {
       const pid = dice.pick(member.children);
       if (pid === undefined) return;
       const isKill = dice.chance(0.7);
       hit(`${isKill ? 'SIGKILL' : 'SIGSTOP'} ${member.name}`);
-      if (!isKill) return freeze(pid, 3 * leaseMs);
-      member.excuse();
+      if (!isKill) return freeze(pid, 3 * workerTtlMs);
+      member.allowErrorExit();
       signalPid(pid, 'SIGKILL');
     },
   },
   upstream: {
-    about: 'SIGKILL or SIGSTOP of the server behind the worker with EXECUTOR=http',
+    about: 'SIGKILL or SIGSTOP of the upstream server of the workers with EXECUTOR=http',
     weight: 1,
-    isAbout: ({ name }) => name.startsWith('upstream'),
+    canHit: ({ name }) => name.startsWith('upstream'),
     async run({ system, dice }, _member, hit) {
       const isKill = dice.chance(0.7);
       hit(isKill ? 'SIGKILL' : 'SIGSTOP');
       if (isKill) await system.upstream.kill(downMs(dice));
-      else await freeze(system.upstream.pid(), 3 * leaseMs);
+      else await freeze(system.upstream.pid(), 3 * workerTtlMs);
     },
   },
   store: {
-    about: 'SIGKILL of the S3 server that has the pictures, where this run has one; it is started again after 0 to 3 s',
+    about: 'SIGKILL of the S3 server with the images (--bytes s3), restarted after 0 to 3 s',
     weight: 1,
     isPossible: ({ bytes }) => bytes.kill !== undefined,
     async run({ system, dice }, _member, hit) {
@@ -151,7 +151,7 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   redis: {
-    about: 'SIGKILL or SIGTERM of redis-server; it is started again after 0 to 3 s, or when a replica is in its place',
+    about: 'SIGKILL or SIGTERM of redis-server, restarted after 0 to 3 s, or once a replica is promoted',
     weight: 3,
     async run({ system, dice }, _member, hit) {
       const signal = dice.chance(0.7) ? 'SIGKILL' : 'SIGTERM';
@@ -160,7 +160,7 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   pubsub: {
-    about: 'CLIENT KILL TYPE pubsub',
+    about: 'CLIENT KILL TYPE pubsub: all subscriptions are disconnected',
     weight: 1,
     async run({ system }, _member, hit) {
       hit('redis');
@@ -168,7 +168,7 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   scripts: {
-    about: 'SCRIPT FLUSH',
+    about: 'SCRIPT FLUSH: Redis forgets all Lua scripts',
     weight: 1,
     async run({ system }, _member, hit) {
       hit('redis');
@@ -176,7 +176,7 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   slow: {
-    about: 'all that one of them says to Redis and hears of it comes 20 to 200 ms late, for 3 to 10 s',
+    about: "a process's traffic to and from Redis is delayed by 20 to 200 ms, for 3 to 10 s",
     weight: 1.5,
     isPossible: hasProxies,
     async run({ dice }, { name, proxy }, hit) {
@@ -187,7 +187,7 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   cut: {
-    about: 'its connections to Redis end, and it gets no new ones for 0 to 8 s',
+    about: "a process's connections to Redis are closed, and new ones refused for 0 to 8 s",
     weight: 2,
     isPossible: hasProxies,
     async run({ dice }, { name, proxy }, hit) {
@@ -199,7 +199,7 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   answers: {
-    about: 'Redis does what it asks for, and its connections end in place of the answers',
+    about: "Redis runs a process's next command, and the connection closes before the answer",
     weight: 3,
     isPossible: hasProxies,
     async run(_scene, { name, proxy }, hit) {
@@ -208,13 +208,13 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   silence: {
-    about: 'its connections carry nothing any more and are not closed either; new ones are in order',
+    about: "a process's connections to Redis stay open and carry no data; new connections work",
     weight: 0.7,
     isPossible: hasProxies,
     async run(_scene, { name, proxy }, hit) {
       hit(name);
       proxy!.silence();
-      // Until the silence is noticed.
+      // Long enough for the process to detect the dead connections.
       await delay(30_000);
     },
   },
@@ -228,7 +228,7 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   version: {
-    about: 'one of them is replaced by an older version (--older), and that by this one after 15 to 40 s',
+    about: 'a process is replaced by an older version (--older), and back after 15 to 40 s',
     weight: 2,
     isPossible: ({ older }) => older !== undefined,
     async run({ system, dice }, member, hit) {
@@ -241,16 +241,16 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   clock: {
-    about: 'the clock of one of them is 30 s or 11 minutes ahead or behind, for 15 to 40 s (libfaketime)',
+    about: "a process's clock is 30 s or 11 minutes ahead or behind, for 15 to 40 s (libfaketime)",
     weight: 1,
     isPossible: () => existsSync(faketime),
     async run({ dice }, member, hit) {
       const offset = dice.pick(['-11m', '-30s', '+30s', '+11m']);
       hit(`${member.name} ${offset}`);
-      member.extra = { LD_PRELOAD: faketime, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+      member.extraEnvironment = { LD_PRELOAD: faketime, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
       await member.end('SIGKILL', 0);
       await delay(dice.between(15_000, 40_000));
-      member.extra = {};
+      member.extraEnvironment = {};
       await member.end('SIGKILL', 0);
     },
   },

@@ -1,4 +1,4 @@
-/** Where the pictures of a run are: in Redis, in a directory, or in a bucket of a real S3 server. */
+/** Byte store of a run: Redis, a directory, or a bucket of a real S3 server. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,11 +7,11 @@ import { pathToFileURL } from 'node:url';
 import { hasS3Server, s3Environment, startS3Server } from '@darkroom/testing/processes';
 
 export interface ChaosBytes {
-  /** What all processes are told of it. */
+  /** Settings of the store for all processes. */
   environment: Record<string, string>;
-  /** Files outside of Redis, of all requests. */
+  /** Returns the files of all requests outside Redis. */
   files: () => string[];
-  /** SIGKILL; there is none where no server is. */
+  /** Kills the server and restarts it after `downMs`; undefined without a server. */
   kill?(downMs: number): Promise<void>;
   stop(): void;
 }
@@ -41,13 +41,15 @@ const starts = {
   },
 };
 
-export type BytesPlace = keyof typeof starts;
+export type BytesBackend = keyof typeof starts;
 
-/** The bucket where `installS3Server` has built its server. */
-export const bytesPlaces = (Object.keys(starts) as BytesPlace[]).filter((place) => place !== 's3' || hasS3Server());
+/** Available stores; `s3` only if `installS3Server` has built its server. */
+export const bytesBackends = (Object.keys(starts) as BytesBackend[]).filter(
+  (backend) => backend !== 's3' || hasS3Server(),
+);
 
-export async function startBytes(place: BytesPlace): Promise<ChaosBytes> {
-  return starts[place]();
+export async function startBytes(backend: BytesBackend): Promise<ChaosBytes> {
+  return starts[backend]();
 }
 
 function filesIn(directory: string): string[] {
@@ -56,7 +58,7 @@ function filesIn(directory: string): string[] {
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name));
   } catch {
-    // A folder went while it was looked at.
+    // A directory was deleted during the listing: count it as a file, so that the caller lists again.
     return [directory];
   }
 }

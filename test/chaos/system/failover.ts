@@ -1,18 +1,23 @@
-/** Redis as several servers, of which a replica takes the master's place: behind Sentinel, or as a Cluster. */
+/** Redis with failover: replicas behind Sentinel, or a Cluster. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { ask, type RedisServer, startRedisBehindSentinel, startRedisCluster } from '@darkroom/testing/processes';
+import {
+  runRedisCli,
+  type RedisServer,
+  startRedisBehindSentinel,
+  startRedisCluster,
+} from '@darkroom/testing/processes';
 import type { ChaosRedis } from './redis.ts';
 
-/** Longer than a busy machine keeps a server from answering: nobody asked for that failover. */
-const silentMs = 4000;
-const lookMs = 200;
-/** So far behind a master that is killed is its replica: what it was told in that time is lost. */
+/** Failover timeout: long enough that a server on a busy machine is not failed over by accident. */
+const failoverTimeoutMs = 4000;
+const pollMs = 200;
+/** Replication lag of the replicas when a master is killed; writes of that time are lost. */
 const lagMs = 500;
-const longestMs = 60_000;
+const timeoutMs = 60_000;
 
 interface Servers {
   url: string;
-  /** Of a key. */
+  /** Returns the master of a key. */
   master: (key: string) => Promise<{ port: number; server: RedisServer }>;
   auth: readonly string[];
   stop(): Promise<void>;
@@ -20,18 +25,18 @@ interface Servers {
 
 const starts = {
   async sentinel(): Promise<Servers> {
-    const { password, ...servers } = await startRedisBehindSentinel({ downAfterMs: silentMs });
+    const { password, ...servers } = await startRedisBehindSentinel({ downAfterMs: failoverTimeoutMs });
     return { ...servers, auth: ['--no-auth-warning', '-a', password] };
   },
   async cluster(): Promise<Servers> {
-    const cluster = await startRedisCluster({ nodeTimeoutMs: silentMs });
+    const cluster = await startRedisCluster({ nodeTimeoutMs: failoverTimeoutMs });
     return { ...cluster, master: (key) => cluster.masterOf(key), auth: [] };
   },
 };
 
 export type Failover = keyof typeof starts;
 
-/** `keys`: the masters of these are ended, in turn. */
+/** Starts the servers. `keys`: each fault ends the master of the next of these keys. */
 export async function startFailover(kind: Failover, keys: readonly string[]): Promise<ChaosRedis> {
   const servers = await starts[kind]();
   const { master, auth } = servers;
@@ -46,40 +51,44 @@ export async function startFailover(kind: Failover, keys: readonly string[]): Pr
     async end(signal, downMs) {
       const key = keys[restarts % keys.length]!;
       const { port, server } = await master(key);
-      // One that is told to end waits for its replicas.
+      // On SIGTERM a master waits for its replicas, so no write is lost.
       if (signal === 'SIGTERM') server.process.kill(signal);
-      else await killAhead(server, await replicaPids(port, auth), () => ask(port, [...auth, ...cutReplicas]));
-      // It has no file: back before another is master, it would be an empty one.
+      else await killAhead(server, await replicaPids(port, auth), () => runRedisCli(port, [...auth, ...cutReplicas]));
+      // The server has no persistence: if restarted before the failover, it would be an empty master.
       await untilTrue(async () => (await master(key)).port !== port);
       await delay(downMs);
       await server.restart();
       restarts += 1;
-      await untilTrue(async () => /master_link_status:up/.test(await ask(port, [...auth, 'info', 'replication'])));
+      await untilTrue(async () =>
+        /master_link_status:up/.test(await runRedisCli(port, [...auth, 'info', 'replication'])),
+      );
     },
-    fill: () => Promise.reject(new Error('it has no disk of its own')),
+    fill: () => Promise.reject(new Error('Redis with failover has no separate disk')),
     stop: () => servers.stop(),
-    abandon: () => void servers.stop(),
+    killNow: () => void servers.stop(),
   };
 }
 
 const cutReplicas = ['client', 'kill', 'type', 'replica'];
 
-/** Processes of the servers that follow the one on this port. */
+/** Returns the pids of the replicas of the server on this port. */
 async function replicaPids(port: number, auth: readonly string[]): Promise<number[]> {
-  const followers = (await ask(port, [...auth, 'info', 'replication'])).matchAll(/^slave\d+:.*port=(?<port>\d+)/gm);
+  const followers = (await runRedisCli(port, [...auth, 'info', 'replication'])).matchAll(
+    /^slave\d+:.*port=(?<port>\d+)/gm,
+  );
   return Promise.all(
     [...followers].map(async ({ groups }) => {
-      const server = await ask(Number(groups!['port']), [...auth, 'info', 'server']);
+      const server = await runRedisCli(Number(groups!['port']), [...auth, 'info', 'server']);
       return Number(/process_id:(?<pid>\d+)/.exec(server)!.groups!['pid']);
     }),
   );
 }
 
-/** Kills a master that has gone on without its replicas for a while. */
+/** Freezes the replicas, lets the master run ahead of them for `lagMs`, and kills it. */
 async function killAhead(master: RedisServer, replicas: readonly number[], cut: () => Promise<unknown>): Promise<void> {
   for (const pid of replicas) process.kill(pid, 'SIGSTOP');
   try {
-    // What is on its way to one that stands still would come when it goes on.
+    // Close the replication links: frozen replicas would read buffered writes when they continue.
     await cut();
     await delay(lagMs);
     master.process.kill('SIGKILL');
@@ -88,10 +97,10 @@ async function killAhead(master: RedisServer, replicas: readonly number[], cut: 
   }
 }
 
-async function untilTrue(isSo: () => Promise<boolean>): Promise<void> {
-  const deadlineMs = Date.now() + longestMs;
-  while (!(await isSo().catch(() => false))) {
-    if (Date.now() > deadlineMs) throw new Error('nobody took the place of the master');
-    await delay(lookMs);
+async function untilTrue(condition: () => Promise<boolean>): Promise<void> {
+  const deadlineMs = Date.now() + timeoutMs;
+  while (!(await condition().catch(() => false))) {
+    if (Date.now() > deadlineMs) throw new Error(`the failover did not complete within ${timeoutMs} ms`);
+    await delay(pollMs);
   }
 }

@@ -1,19 +1,19 @@
-/** A place in the system for one process, which is started again whenever it ends, as an orchestrator would. */
+/** A supervised process of the system, restarted whenever it exits, as an orchestrator would. */
 import { execFileSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { launchPart, type Part, type PartName, type TcpProxy } from '@darkroom/testing/processes';
 
 export interface MemberOptions {
-  /** Such as `api-1`. */
+  /** For example `api-1`. */
   name: string;
   app: PartName;
   environment: Record<string, string>;
-  /** That it serves. */
+  /** Models that the process serves; empty unless it is a worker. */
   models: readonly string[];
-  /** Its own way to Redis, where there is one Redis. */
+  /** Proxy between the process and Redis; undefined with several Redis servers. */
   proxy: TcpProxy | undefined;
   logFile: string;
-  /** It ended by itself, or not as it was asked to. */
+  /** Called when the process exits unexpectedly or with an error. */
   onCrash: (how: string) => void;
 }
 
@@ -21,22 +21,22 @@ export class Member {
   readonly name: string;
   readonly app: PartName;
   readonly proxy: TcpProxy | undefined;
-  /** What the next starts get in addition. */
-  extra: Record<string, string> = {};
-  /** Whose build the next starts are of; this repository's otherwise. */
+  /** Additional environment of the next starts. */
+  extraEnvironment: Record<string, string> = {};
+  /** Checkout whose build the next starts use; undefined: this one. */
   root: string | undefined;
-  /** A fault has it. */
-  isBusy = false;
+  /** True while a fault hits the member. */
+  hasFault = false;
   readonly #options: MemberOptions;
   #part: Part;
-  #life = 0;
+  #generation = 0;
   #downMs = 0;
-  /** It was told to end. */
+  /** True while an exit is expected. */
   #isExpected = false;
   #isReady = false;
-  #isExcused = false;
+  #mayFail = false;
   #isStopped = false;
-  readonly #keeping: Promise<void>;
+  readonly #supervision: Promise<void>;
 
   constructor(options: MemberOptions) {
     this.#options = options;
@@ -44,7 +44,7 @@ export class Member {
     this.app = options.app;
     this.proxy = options.proxy;
     this.#part = this.#launch();
-    this.#keeping = this.#keep();
+    this.#supervision = this.#supervise();
   }
 
   get pid(): number {
@@ -59,17 +59,17 @@ export class Member {
     return this.#part.process.exitCode === null && this.#part.process.signalCode === null;
   }
 
-  /** What it is registered as; each of its lives as another. */
+  /** Workers under which the current process is registered; the ids differ after each restart. */
   get workers(): { model: string; id: string }[] {
     const { models } = this.#options;
-    return models.map((model) => ({ model, id: models.length > 1 ? `${this.#lifeName}-${model}` : this.#lifeName }));
+    return models.map((model) => ({ model, id: models.length > 1 ? `${this.#workerId}-${model}` : this.#workerId }));
   }
 
-  get #lifeName(): string {
-    return `${this.name}.${this.#life}`;
+  get #workerId(): string {
+    return `${this.name}.${this.#generation}`;
   }
 
-  /** Processes that it has started: engines. */
+  /** Pids of child processes: engines and modules. */
   get children(): number[] {
     try {
       return execFileSync('pgrep', ['-P', `${this.pid}`], { encoding: 'utf8' })
@@ -85,7 +85,7 @@ export class Member {
     this.#part.process.kill(signal);
   }
 
-  /** Ends it, and has it started again after so long. */
+  /** Ends the process and restarts it after `downMs`. */
   async end(signal: 'SIGKILL' | 'SIGTERM', downMs: number): Promise<void> {
     this.#downMs = downMs;
     this.#isExpected = true;
@@ -93,26 +93,26 @@ export class Member {
     await delay(downMs);
   }
 
-  /** What it needs goes: where it was not ready before, it may end with an error. */
-  excuse(): void {
-    this.#isExcused ||= !this.#isReady;
+  /** Allows the process to exit with an error if it is not ready yet, because a fault hits its engine. */
+  allowErrorExit(): void {
+    this.#mayFail ||= !this.#isReady;
   }
 
-  /** For ever. */
+  /** Stops the process without restarting it. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#part.stop();
-    await this.#keeping;
+    await this.#supervision;
     this.proxy?.stop();
   }
 
   #launch(): Part {
-    this.#life += 1;
+    this.#generation += 1;
     const { environment, logFile } = this.#options;
-    const all = { ...environment, WORKER_ID: this.#lifeName, ...this.extra };
+    const all = { ...environment, WORKER_ID: this.#workerId, ...this.extraEnvironment };
     const part = launchPart(this.app, all, logFile, this.root === undefined ? {} : { root: this.root });
     this.#isReady = false;
-    this.#isExcused = false;
+    this.#mayFail = false;
     void part.ready.then(
       () => (this.#isReady = true),
       () => {},
@@ -120,18 +120,18 @@ export class Member {
     return part;
   }
 
-  async #keep(): Promise<void> {
+  async #supervise(): Promise<void> {
     while (!this.#isStopped) {
       const { process: child } = this.#part;
       await new Promise<void>((resolve) => void (this.isRunning ? child.once('exit', () => resolve()) : resolve()));
       if (this.#isStopped) return;
-      // Asked to, it ends with 0, or by the signal while it does not listen yet.
-      const isFine = this.#isExcused || (this.#isExpected && (child.exitCode === null || child.exitCode === 0));
+      // An expected exit has status 0, or the signal if the process has no handler yet.
+      const isFine = this.#mayFail || (this.#isExpected && (child.exitCode === null || child.exitCode === 0));
       if (!isFine)
         this.#options.onCrash(`${child.signalCode ?? `exit ${child.exitCode}`} ${this.#part.stderr.slice(-300)}`);
       await delay(this.#isExpected ? this.#downMs : 500);
       this.#isExpected = false;
-      // It may have been stopped meanwhile.
+      // `stop` may have been called meanwhile.
       if (!(this.#isStopped as boolean)) this.#part = this.#launch();
     }
   }

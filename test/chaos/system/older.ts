@@ -1,11 +1,11 @@
-/** An older version of this repository beside this one: the same packages of others, its own sources. */
+/** Builds an older version of this repository in a separate worktree, with the same third-party packages. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 const root = new URL('../../../../', import.meta.url).pathname;
 
-/** Checks it out, builds it, and says where it is. It stays until this process ends. */
+/** Checks out and builds a commit; returns its directory, which is removed when this process exits. */
 export function buildOlder(commit: string, directory: string): string {
   const git = (...args: string[]): void => void execFileSync('git', ['-C', root, ...args], { stdio: 'ignore' });
   git('worktree', 'add', '--detach', directory, commit);

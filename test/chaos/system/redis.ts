@@ -1,4 +1,4 @@
-/** The one redis-server of a run, with its append-only file on a disk of its own where that can be had. */
+/** The redis-server of a run, with its append-only file on a separate disk (tmpfs) if mounting is allowed. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,30 +7,33 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { freePort, startRedisServer, type RedisServer } from '@darkroom/testing/processes';
 
 export interface ChaosRedis {
-  /** Past all proxies. */
+  /** Direct URL, without a proxy. */
   url: string;
-  /** Of the one that there is; none if others may take its place, so that there is no way to it that could fail. */
+  /** Port of a single server; undefined with failover, where processes connect without proxies. */
   port: number | undefined;
-  /** Whether `fill` can be called: it takes a mount of its own, and so root. */
+  /** True if `fill` is supported: it needs a separate mount, and so root. */
   readonly hasDisk: boolean;
-  /** How often it was found dead and started again. */
+  /** Number of restarts. */
   readonly restarts: number;
-  /** Ends it, and starts it again after so long, when another took its place if there are others. With `everysec` what the disk may not have yet goes with it, as in a power cut. */
+  /**
+   * Ends the server, and restarts it after `downMs` (with failover: once a replica is promoted). With `everysec`,
+   * SIGKILL also drops writes that may not be synced yet, as in a power cut.
+   */
   end(signal: 'SIGKILL' | 'SIGTERM', downMs: number): Promise<void>;
-  /** No room on its disk for so long. */
+  /** Fills the disk for `forMs`. */
   fill(forMs: number): Promise<void>;
   stop(): Promise<void>;
-  /** As `stop`, at once. */
-  abandon(): void;
+  /** Kills the server without waiting, when the run itself exits. */
+  killNow(): void;
 }
 
 export type Fsync = 'always' | 'everysec';
 
 const diskBytes = 512 * 2 ** 20;
 const sampleMs = 100;
-/** Until what was told to end, or had no room, is surely another process, ms. */
+/** Time in which a server is restarted after a fault, ms. */
 const startMs = 1000;
-/** What `everysec` may not have written, ms. */
+/** Age of writes that `everysec` may not have synced, ms. */
 const unsyncedMs = 1000;
 
 export async function startRedis(appendfsync: Fsync, onCrash: (how: string) => void): Promise<ChaosRedis> {
@@ -39,7 +42,7 @@ export async function startRedis(appendfsync: Fsync, onCrash: (how: string) => v
     spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', disk], { stdio: 'ignore' }).status === 0;
   const hasDisk = mount(`size=${diskBytes}`);
   const removeDisk = (): void => {
-    // Lazily: it may be in use by one that is being killed.
+    // Lazy unmount: a server that is being killed may still use the disk.
     if (hasDisk) spawnSync('umount', ['--lazy', disk], { stdio: 'ignore' });
     rmSync(disk, { recursive: true, force: true });
   };
@@ -53,15 +56,15 @@ export async function startRedis(appendfsync: Fsync, onCrash: (how: string) => v
   let isStopped = false;
   let downMs = 0;
   let isExpected = false;
-  // One that ends for whatever reason is started again, as a service manager would.
-  const keeping = (async () => {
+  // Restarts the server after any exit, as a service manager would.
+  const supervision = (async () => {
     for (;;) {
       await exited(server);
       if (isStopped) return;
       if (!isExpected) onCrash(server.process.signalCode ?? `exit ${server.process.exitCode}`);
       await delay(downMs);
       restarts += 1;
-      // On a full disk it does not start.
+      // The server does not start on a full disk.
       await server.restart().catch(() => delay(500));
     }
   })();
@@ -85,7 +88,7 @@ export async function startRedis(appendfsync: Fsync, onCrash: (how: string) => v
       const used = Number(spawnSync('df', ['--output=used', '-B1', disk], { encoding: 'utf8' }).stdout.split('\n')[1]);
       const resize = (bytes: number): void =>
         void spawnSync('mount', ['-o', `remount,size=${bytes}`, disk], { stdio: 'ignore' });
-      // Without room it ends, and does not start.
+      // On a full disk the server exits, and cannot restart.
       isExpected = true;
       resize(used + 4096);
       await delay(forMs);
@@ -97,10 +100,10 @@ export async function startRedis(appendfsync: Fsync, onCrash: (how: string) => v
       isStopped = true;
       sizes?.stop();
       await server.stop();
-      await keeping;
+      await supervision;
       removeDisk();
     },
-    abandon() {
+    killNow() {
       isStopped = true;
       server.process.kill('SIGKILL');
       removeDisk();
@@ -113,7 +116,7 @@ async function exited({ process: child }: RedisServer): Promise<void> {
     await new Promise<void>((resolve) => void child.once('exit', () => resolve()));
 }
 
-/** How long the append-only files were lately. */
+/** Recent sizes of the append-only files. */
 class AppendedSizes {
   readonly #directory: string;
   readonly #samples: { atMs: number; sizes: Map<string, number> }[] = [];
@@ -123,7 +126,7 @@ class AppendedSizes {
     this.#directory = directory;
   }
 
-  /** To what they were so long ago. A file that is younger was begun by a rewrite, which syncs, and is left alone. */
+  /** Truncates the files to their sizes `agoMs` ago, except newer files: those come from a rewrite, which syncs. */
   cutBack(agoMs: number): void {
     const then = this.#samples.findLast(({ atMs }) => atMs <= Date.now() - agoMs);
     for (const [file, size] of then?.sizes ?? [])
@@ -145,7 +148,7 @@ class AppendedSizes {
       const files = readdirSync(this.#directory).map((name) => join(this.#directory, name));
       return new Map(files.map((file) => [file, statSync(file).size]));
     } catch {
-      // A file of before a rewrite has gone meanwhile.
+      // A rewrite deleted a file meanwhile.
       return new Map();
     }
   }

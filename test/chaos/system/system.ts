@@ -1,11 +1,11 @@
-/** The processes of a run: two or more of each, models of both kinds, each with its own way to Redis. */
+/** The processes of a run: two of each app, workers for image and text models, each with its own proxy to Redis. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { freePort, freePorts, type PartName, startTcpProxy } from '@darkroom/testing/processes';
 import type { History } from '../history.ts';
-import { type BytesPlace, type ChaosBytes, startBytes } from './byte-store.ts';
+import { type BytesBackend, type ChaosBytes, startBytes } from './byte-store.ts';
 import { type Failover, startFailover } from './failover.ts';
 import { Member } from './member.ts';
 import { buildOlder } from './older.ts';
@@ -15,36 +15,36 @@ import { settings } from './settings.ts';
 export interface ChaosSystem {
   redis: ChaosRedis;
   bytes: ChaosBytes;
-  /** Straight to Redis, past all proxies. */
+  /** Direct connection to Redis, without a proxy. */
   store: StoreConnection;
   members: Member[];
-  /** Of the APIs. */
+  /** Addresses of the APIs. */
   urls: string[];
   logFile: string;
-  /** Where the build of an older version is, if there is one. */
+  /** Directory of the build of an older version, if requested. */
   older: string | undefined;
-  /** The server behind the workers with EXECUTOR=http. */
+  /** Upstream server of the workers with EXECUTOR=http. */
   upstream: { pid: () => number; kill: (downMs: number) => Promise<void> };
   stop(): Promise<void>;
 }
 
 const root = new URL('../../../../', import.meta.url).pathname;
 const fixtures = join(root, 'test/chaos/fixtures');
-/** Whose masters are lost. */
-const lossy = ['{emoji-sd}', '{emoji-writer}', '{_webhooks}', '{upstream}'];
+/** Hash tags whose masters the failover faults end. */
+const failoverKeys = ['{emoji-sd}', '{emoji-writer}', '{_webhooks}', '{upstream}'];
 const oneThread = { NUM_THREADS: '1' };
-/** Shorter than a freeze, so that who asks them gives some of their calls up. */
-const impatience = { ENGINE_TIMEOUT_S: '6' };
+/** Shorter than a freeze, so that workers time out on a frozen upstream or module. */
+const shortTimeout = { ENGINE_TIMEOUT_S: '6' };
 
 export interface StartSystemOptions {
   redis: Fsync | Failover;
-  bytes: BytesPlace;
+  bytes: BytesBackend;
   history: History;
-  /** Directory of the log. */
+  /** Directory for the log. */
   out: string;
-  /** Of each model. */
+  /** Number of shards per model. */
   shards: number;
-  /** A commit, to be built beside this one. */
+  /** Commit of an older version to build. */
   older: string | undefined;
 }
 
@@ -58,19 +58,19 @@ export async function startSystem(options: StartSystemOptions): Promise<ChaosSys
       history.add({ what: 'crash', process, how });
   const redis =
     options.redis === 'sentinel' || options.redis === 'cluster'
-      ? await startFailover(options.redis, lossy)
+      ? await startFailover(options.redis, failoverKeys)
       : await startRedis(options.redis, onCrash('redis-server'));
   const bytes = await startBytes(options.bytes);
   const store = connectStore({ url: redis.url, prefix: settings.REDIS_PREFIX });
   const ports = await freePorts(2);
   const upstream = await startUpstream();
   const members: Member[] = [];
-  // Whatever way the run ends, nothing of it stays.
+  // Kills all processes, however the run ends.
   process.once('exit', () => {
     for (const member of members) member.signal('SIGKILL');
     upstream.stop();
     bytes.stop();
-    redis.abandon();
+    redis.killNow();
   });
   const add = async (
     app: PartName,
@@ -97,12 +97,15 @@ export async function startSystem(options: StartSystemOptions): Promise<ChaosSys
   const MODEL_DIRS = writers.map((model) => `models/${model}`).join();
   await add('worker', 'writer', { MODEL_DIRS, ...oneThread }, writers);
   const server = { EXECUTOR: 'http', UPSTREAM_URL: `http://127.0.0.1:${upstream.port}`, UPSTREAM_SLOTS: '2' };
-  // One model by either API: what one has begun the other may go on with.
+  // One model through both APIs: either worker may continue a request of the other.
   for (const UPSTREAM_API of ['llama.cpp', 'openai'])
-    await add('worker', `upstream-${UPSTREAM_API}`, { MODEL_ID: 'upstream', UPSTREAM_API, ...server, ...impatience }, [
-      'upstream',
-    ]);
-  await add('worker', 'module', { EXECUTOR: join(fixtures, 'module.mjs'), MODEL_ID: 'module', ...impatience }, [
+    await add(
+      'worker',
+      `upstream-${UPSTREAM_API}`,
+      { MODEL_ID: 'upstream', UPSTREAM_API, ...server, ...shortTimeout },
+      ['upstream'],
+    );
+  await add('worker', 'module', { EXECUTOR: join(fixtures, 'module.mjs'), MODEL_ID: 'module', ...shortTimeout }, [
     'module',
   ]);
   const stop = async (): Promise<void> => {

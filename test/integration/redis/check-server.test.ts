@@ -1,9 +1,9 @@
-/** Which servers are trusted with jobs. */
-import { checkServer, connectStore, type ServerVerdict } from '@darkroom/store';
+/** The check of Redis settings at startup: which servers are refused or warned about. */
+import { checkServer, connectStore, type ServerCheck } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 
-async function verdictOn(args: readonly string[], aclUser?: readonly string[]): Promise<ServerVerdict> {
+async function verdictOn(args: readonly string[], aclUser?: readonly string[]): Promise<ServerCheck> {
   const redis = await startPrivateRedis(args);
   onTestFinished(() => redis.stop());
   const store = connectStore({ url: redis.url });
@@ -14,12 +14,12 @@ async function verdictOn(args: readonly string[], aclUser?: readonly string[]): 
 
 const durable = ['--appendonly', 'yes'];
 
-it('one that keeps everything passes without a word', async () => {
+it('accepts a Redis with append-only persistence and noeviction without warnings', async () => {
   expect(await verdictOn([...durable, '--maxmemory', '100mb'])).toEqual({ refusal: undefined, warnings: [] });
 });
 
 it.each(['allkeys-lru', 'volatile-lru', 'volatile-ttl', 'allkeys-random'])(
-  'refuses %s where memory is limited, and says why',
+  'refuses maxmemory-policy %s when maxmemory is set, and names the policy to use',
   async (policy) => {
     const { refusal } = await verdictOn([...durable, '--maxmemory', '100mb', '--maxmemory-policy', policy]);
     expect(refusal).toContain(`maxmemory-policy of this Redis is ${policy}`);
@@ -27,17 +27,17 @@ it.each(['allkeys-lru', 'volatile-lru', 'volatile-ttl', 'allkeys-random'])(
   },
 );
 
-it('warns of a policy that would lose jobs as soon as memory is limited', async () => {
+it('warns of an evicting maxmemory-policy while maxmemory is not set', async () => {
   const { refusal, warnings } = await verdictOn([...durable, '--maxmemory-policy', 'allkeys-lru']);
   expect(refusal).toBeUndefined();
   expect(warnings).toEqual([expect.stringContaining('allkeys-lru')]);
 });
 
-it('warns of a Redis that forgets at a restart', async () => {
+it('warns of a Redis without append-only persistence', async () => {
   expect((await verdictOn([])).warnings).toEqual([expect.stringContaining('append-only')]);
 });
 
-it('warns when it may not look', async () => {
+it('warns when the Redis user may not run INFO', async () => {
   const { refusal, warnings } = await verdictOn(durable, ['-info']);
   expect(refusal).toBeUndefined();
   expect(warnings).toEqual([expect.stringContaining('INFO')]);

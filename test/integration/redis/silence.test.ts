@@ -1,4 +1,6 @@
-/** Workers that say nothing: only sweeps that took place count against them, whatever became of Redis, janitors and clocks meanwhile. */
+/**
+ * Workers without heartbeats: only sweeps that took place count, not outages of Redis or janitors, nor clock changes.
+ */
 import {
   admitRequest,
   type Delivery,
@@ -16,9 +18,9 @@ import { dispatchNext, openTestStore, silentLogger, testEnvelope } from '@darkro
 import { expect, it, onTestFinished } from 'vitest';
 import { Janitor } from '../../../apps/janitor/src/janitor.ts';
 
-const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
-const nobody = { buried: [], requeued: [], expired: [] };
-/** Longer than this machine may be busy with other things. */
+const identity = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
+const nothing = { reaped: [], requeued: [], expired: [] };
+/** Longer than a busy machine may pause a test. */
 const intervalMs = 600_000;
 const missed = 4;
 const aDayMs = 86_400_000;
@@ -26,11 +28,11 @@ const aDayMs = 86_400_000;
 interface Silent {
   store: StoreConnection;
   delivery: Delivery;
-  /** The next sweep of a janitor, an interval after the last one unless `sinceLastMs` says otherwise. */
+  /** Runs the next sweep of a janitor, by default one interval after the last; `sinceLastMs` sets another gap. */
   sweep: (sinceLastMs?: number) => ReturnType<Janitor['sweepOnce']>;
 }
 
-/** A worker with a request, which says nothing from now on. */
+/** Starts a worker that holds a request and sends no more heartbeats. */
 async function fallSilent(): Promise<Silent> {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never);
@@ -52,7 +54,7 @@ async function fallSilent(): Promise<Silent> {
     store,
     delivery: delivery!,
     async sweep(sinceLastMs = intervalMs) {
-      // The clock of Redis, seen from the last sweep.
+      // Moves the last sweep back on the clock of Redis.
       await store.redis.hset(swept, 'atMs', Date.now() - sinceLastMs);
       return janitor.sweepOnce('tiny');
     },
@@ -65,51 +67,51 @@ function finish({ store, delivery }: Silent): Promise<WriteOutcome[]> {
   return writeBatch(store, identity, [...splitOutput(delivery, output), end], { batch: 1 });
 }
 
-it('who misses as many sweeps as it may is alive, and buried by the next', async () => {
+it('reaps a worker only after it missed more sweeps than allowed, and requeues its request', async () => {
   const { sweep, store, delivery } = await fallSilent();
-  for (let count = 0; count < missed; count++) expect(await sweep()).toEqual(nobody);
-  expect(await sweep()).toEqual({ buried: ['w1'], requeued: [delivery.id], expired: [] });
+  for (let count = 0; count < missed; count++) expect(await sweep()).toEqual(nothing);
+  expect(await sweep()).toEqual({ reaped: ['w1'], requeued: [delivery.id], expired: [] });
   expect(await readStats(store, 'tiny')).toMatchObject({ queued: 1, running: 0, slots: 0 });
 });
 
-it('sweeps of many janitors at the same time count as one', async () => {
+it('sweeps of several janitors within one interval count as one', async () => {
   const { sweep } = await fallSilent();
-  for (let count = 0; count < 5 * missed; count++) expect(await sweep(1000)).toEqual(nobody);
+  for (let count = 0; count < 5 * missed; count++) expect(await sweep(1000)).toEqual(nothing);
 });
 
 it.each([
   ['an outage of Redis or of all janitors', aDayMs],
   ['a clock that was set ahead', 365 * aDayMs],
   ['a clock that was set back', -aDayMs],
-])('%s counts as one sweep, however long it was: the living speak before they are dead', async (_what, sinceLastMs) => {
+])('%s counts as one sweep: a live worker renews its heartbeat before it is reaped', async (_what, sinceLastMs) => {
   const { sweep, store } = await fallSilent();
   for (let count = 1; count < missed; count++) await sweep();
-  expect(await sweep(sinceLastMs)).toEqual(nobody);
+  expect(await sweep(sinceLastMs)).toEqual(nothing);
   expect(await heartbeatWorker(store, identity)).toBe('alive');
-  for (let count = 0; count < missed; count++) expect(await sweep()).toEqual(nobody);
+  for (let count = 0; count < missed; count++) expect(await sweep()).toEqual(nothing);
 });
 
 it.each([
   ['an outage', aDayMs],
   ['a clock that was set ahead', 365 * aDayMs],
   ['a clock that was set back', -aDayMs],
-])('%s hides nobody who is dead', async (_what, sinceLastMs) => {
+])('%s does not keep a dead worker from being reaped', async (_what, sinceLastMs) => {
   const { sweep } = await fallSilent();
   await sweep(sinceLastMs);
-  for (let count = 1; count < missed; count++) expect(await sweep()).toEqual(nobody);
-  expect((await sweep()).buried).toEqual(['w1']);
+  for (let count = 1; count < missed; count++) expect(await sweep()).toEqual(nothing);
+  expect((await sweep()).reaped).toEqual(['w1']);
 });
 
-it('a worker that registers after an outage has all of its time', async () => {
+it('a worker that registers after an outage gets its full number of missed sweeps', async () => {
   const { sweep, store } = await fallSilent();
   for (let count = 0; count < missed; count++) await sweep();
   await registerWorker(store, { ...identity, workerId: 'w2' }, { state: 'ready', capacity: 8, info: {} });
-  expect((await sweep()).buried).toEqual(['w1']);
-  for (let count = 1; count < missed; count++) expect(await sweep()).toEqual(nobody);
-  expect((await sweep()).buried).toEqual(['w2']);
+  expect((await sweep()).reaped).toEqual(['w1']);
+  for (let count = 1; count < missed; count++) expect(await sweep()).toEqual(nothing);
+  expect((await sweep()).reaped).toEqual(['w2']);
 });
 
-it('delivers although it was silent for as long as it may be', async () => {
+it('a worker that missed as many sweeps as allowed can still store its result', async () => {
   const silent = await fallSilent();
   for (let count = 0; count < missed; count++) await silent.sweep();
   expect((await finish(silent)).at(-1)).toBe('finished');
@@ -118,7 +120,7 @@ it('delivers although it was silent for as long as it may be', async () => {
   });
 });
 
-it('delivers nothing once it is buried, before and after the request is leased again, and registers again', async () => {
+it('rejects writes of a reaped worker before and after its request is leased again', async () => {
   const silent = await fallSilent();
   const { store, delivery } = silent;
   for (let count = 0; count <= missed; count++) await silent.sweep();
@@ -127,6 +129,6 @@ it('delivers nothing once it is buried, before and after the request is leased a
   expect(await dispatchNext(store)).toMatchObject([{ id: delivery.id }]);
   expect(await finish(silent)).toEqual(['lost', 'lost']);
   expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'running', outputs: [] } });
-  expect(await heartbeatWorker(store, identity)).toBe('buried');
+  expect(await heartbeatWorker(store, identity)).toBe('reaped');
   expect(await readStats(store, 'tiny')).toMatchObject({ slots: 8, freeSlots: 7 });
 });

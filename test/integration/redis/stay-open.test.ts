@@ -1,9 +1,9 @@
-/** Connections that nobody closed: whatever ends them on their way, they are there again. */
+/** Connections reconnect after every interruption except their own `disconnect()`. */
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { connectStore, type ConnectStoreOptions, type StoreConnection, untilAnswered } from '@darkroom/store';
 import {
-  ask,
+  runRedisCli,
   freePort,
   startRedisBehindSentinel,
   startRedisCluster,
@@ -39,30 +39,30 @@ const kinds: [string, () => Promise<Servers>][] = [
   ['a Cluster', () => startRedisCluster()],
 ];
 
-it.each(kinds)('asked to connect anew to %s while it connects, it does', async (_kind, start) => {
+it.each(kinds)('reconnects to %s when a reconnect is requested while it connects', async (_kind, start) => {
   const { redis } = connect(await start());
   expect(redis.status).toBe('connecting');
   redis.disconnect(true);
   expect(await redis.ping()).toBe('PONG');
 });
 
-it.each(kinds)('closed while it connects to %s, it stays closed', async (_kind, start) => {
+it.each(kinds)('stays closed when closed while it connects to %s', async (_kind, start) => {
   const { redis } = connect(await start());
-  // Closed before it knows its addresses, a Cluster of ioredis 6.0.0 never says that it has ended.
+  // An ioredis 6.0.0 Cluster that is closed before it knows its nodes never emits `end`.
   await setImmediate();
   redis.disconnect();
   await once(redis, 'end');
   await expect(redis.ping()).rejects.toThrow(/closed|ended|None of startup nodes/i);
 });
 
-it('ended by what it is made of while it asks Sentinels who the master is, it asks again', async () => {
+it('reconnects when its connector disconnects during the Sentinel lookup of the master', async () => {
   const store = connect(await startRedisBehindSentinel());
-  // As a failover that it is told of does.
+  // A failover that Sentinel announces does the same.
   (store.redis as unknown as { connector: { disconnect(): void } }).connector.disconnect();
   expect(await untilAnswered(store, { untilMs: Infinity }, () => store.redis.ping())).toBe('PONG');
 });
 
-it('taken by a server that says nothing, it connects anew', async () => {
+it('reconnects when a server accepts the connection and never answers', async () => {
   const { port, ...server } = await startOne();
   const proxy = await startTcpProxy({ host: '127.0.0.1', port }, { host: '127.0.0.1', port: 0 });
   proxy.delayMs = 600_000;
@@ -78,20 +78,20 @@ it('taken by a server that says nothing, it connects anew', async () => {
   expect(await redis.ping()).toBe('PONG');
 });
 
-it('connected anew while a Cluster has slots without a master, it is there', async () => {
+it('a reconnected Cluster connection works after slots were without a master', async () => {
   const cluster = await startRedisCluster();
   const redis = connect(cluster).redis as Cluster;
-  // As BullMQ does with the connection on which it waits for jobs, and waits for that.
+  // BullMQ does the same with the blocking connection of a worker.
   const blocking = redis.duplicate();
   onTestFinished(() => blocking.disconnect());
   expect(await blocking.ping()).toBe('PONG');
   const ports = redis.nodes().map(({ options }) => options.port);
-  await Promise.all(ports.map((port) => ask(port, ['cluster', 'delslots', '0'])));
+  await Promise.all(ports.map((port) => runRedisCli(port, ['cluster', 'delslots', '0'])));
   blocking.disconnect();
   await once(blocking, 'end');
   await blocking.connect();
   const reading = blocking.get('darkroom');
   const { port } = await cluster.masterOf('darkroom');
-  await ask(port, ['cluster', 'addslots', '0']);
+  await runRedisCli(port, ['cluster', 'addslots', '0']);
   expect(await reading).toBeNull();
 });

@@ -1,9 +1,9 @@
-/** Subscriptions that Redis refuses for a while. */
+/** Subscriptions that Redis refuses for a while (ACL). */
 import { connectStore, createEventHub } from '@darkroom/store';
 import { freePorts, startRedisServer } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 
-it('a subscription that was refused is asked for again', async () => {
+it('subscribes again after Redis refused the subscription with NOPERM', async () => {
   const [port] = await freePorts(1);
   const server = await startRedisServer({ args: () => ['--port', `${port}`, '--bind', '127.0.0.1'] });
   onTestFinished(() => server.stop());

@@ -11,16 +11,16 @@ function lockFile(): string {
 }
 
 describe('the lock of npm start', () => {
-  it('keeps a second one out, and says who has it', async () => {
+  it('refuses a second start and names the process that holds the lock', async () => {
     const file = lockFile();
     const first = startFixture('lock.mjs', [file]);
     await first.output(/locked/);
     const { code, output } = await startFixture('lock.mjs', [file]).end;
     expect(code).toBe(1);
-    expect(output).toContain(`It is already running from this directory (process ${first.child.pid})`);
+    expect(output).toContain(`Darkroom already runs from this directory (process ${first.child.pid})`);
   });
 
-  it('is free again after a stop, and after a kill', async () => {
+  it('is released by a stop and by a kill', async () => {
     const file = lockFile();
     for (const signal of ['SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
       const holder = startFixture('lock.mjs', [file]);
@@ -31,11 +31,11 @@ describe('the lock of npm start', () => {
   });
 
   it.each([
-    ['a process number that now belongs to another', JSON.stringify({ pid: process.pid, startedAt: 'another time' })],
+    ['a process id that another process has now', JSON.stringify({ pid: process.pid, startedAt: 'another time' })],
     ['a process that is gone', JSON.stringify({ pid: 2 ** 22 + 1, startedAt: '1' })],
-    ['half a line', '{"pid":'],
+    ['an incomplete line', '{"pid":'],
     ['nothing', ''],
-  ])('is not taken by a file that names %s', async (_, content) => {
+  ])('ignores a stale lock file that contains %s', async (_, content) => {
     const file = lockFile();
     const maker = startFixture('lock.mjs', [file]);
     await maker.output(/locked/);

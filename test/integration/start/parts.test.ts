@@ -11,7 +11,7 @@ type PartsOf = (options: {
   environment: Record<string, string>;
   metricsPort: number | undefined;
 }) => PartOptions[];
-// Plain JavaScript, because it runs before anything is built.
+// Plain JavaScript: it runs before anything is built.
 const path = '../../../tools/start/parts.mjs';
 const { partsOf } = (await import(path)) as { partsOf: PartsOf };
 
@@ -21,7 +21,7 @@ function parts(environment: Record<string, string> = {}, metricsPort?: number): 
 
 const inTheBox = 'models/emoji-sd,models/emoji-writer,models/emoji-writer-diffusion';
 
-it('has one worker for the models in the box, with the settings that were given', () => {
+it('starts one worker for the bundled models and passes the environment on', () => {
   const set = {
     REDIS_URL: 'redis://r',
     WORKER_ID: 'w',
@@ -38,17 +38,17 @@ it('has one worker for the models in the box, with the settings that were given'
   });
 });
 
-it.each([
+it.each<Record<string, string>>([
   { MODEL_DIR: 'models/mine' },
   { MODEL_DIRS: 'models/*' },
   { MODEL_ID: 'mine' },
   { EXECUTOR: 'http', MODEL_ID: 'mine' },
-])('serves what is named, and nothing else: %o', (named) => {
+])('serves only the models that the environment names: %o', (named) => {
   const { MODEL_DIRS } = parts(named).at(-1)!.env;
-  expect(MODEL_DIRS).toBe('MODEL_DIRS' in named ? named.MODEL_DIRS : undefined);
+  expect(MODEL_DIRS).toBe(named['MODEL_DIRS']);
 });
 
-it('says each flag of V8 once', () => {
+it('passes each V8 flag once', () => {
   for (const { env } of parts()) {
     const flags = env['NODE_OPTIONS']!.trim().split(/\s+/);
     expect(flags).toEqual([...new Set(flags)]);
@@ -57,7 +57,7 @@ it('says each flag of V8 once', () => {
   expect(start).toBe('node tools/start.mjs');
 });
 
-it('gives each a port for its metrics, the last to the worker that may be several', () => {
+it('assigns a metrics port to each process, the last to the worker, which may have replicas', () => {
   const ports = parts({}, 9000).map(({ name, env }) => [name, env['METRICS_PORT']]);
   expect(Object.fromEntries(ports)).toEqual({
     'api, batch-former, webhook-sender, janitor': '9000',

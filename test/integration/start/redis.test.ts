@@ -31,29 +31,29 @@ describe('the private Redis of npm start', () => {
     expect(await askOnce(directory, 'STRLEN', 'kept')).toBe(':5');
   });
 
-  it('comes back with its data when its process is killed', async () => {
+  it('restarts with its data when its process is killed', async () => {
     const directory = scratchDirectory();
     const redis = startFixture('redis.mjs', [directory, 'SET', 'kept', 'value']);
     const [, guard] = await redis.output(/guarded by (\d+)/);
     await redis.output(/reply \+OK/);
     process.kill(Number(guard), 'SIGKILL');
-    await redis.output(/redis died[^]*starting redis again/);
+    await redis.output(/redis died[^]*restarting redis in/);
     redis.child.kill('SIGTERM');
     await redis.end;
     expect(await askOnce(directory, 'STRLEN', 'kept')).toBe(':5');
   });
 
-  it('goes when the launcher is killed', async () => {
+  it('ends when the launcher is killed', async () => {
     const directory = scratchDirectory();
     const redis = startFixture('redis.mjs', [directory, 'PING']);
     await redis.output(/reply \+PONG/);
     redis.child.kill('SIGKILL');
-    // The guard and the server hold its standard output until they end.
+    // The guard and the server hold the launcher's standard output open until they end.
     await redis.end;
     expect(await askOnce(directory, 'PING')).toBe('+PONG');
   });
 
-  it('takes the place of one that was left behind', async () => {
+  it('replaces a server that was left running', async () => {
     const directory = scratchDirectory();
     const redis = startFixture('redis.mjs', [directory, 'SET', 'kept', 'value']);
     const [, guard] = await redis.output(/guarded by (\d+)/);
@@ -65,13 +65,16 @@ describe('the private Redis of npm start', () => {
     await redis.end;
   });
 
-  it('is on a port, with a password, where the path is too long for a socket', async () => {
+  it('listens on a port with a password when the path is too long for a Unix socket', async () => {
     const directory = join(scratchDirectory(), 'a-long-name'.repeat(10));
     const redis = startFixture('redis.mjs', [directory, 'SET', 'kept', 'value']);
     const [, port] = await redis.output(/private redis:\/\/:[0-9a-f]{48}@127\.0\.0\.1:(\d+)/);
     await redis.output(/reply \+OK/);
-    const stranger = startFixture('redis.mjs', [directory, 'PING'], { REDIS_URL: `redis://127.0.0.1:${port}` });
-    expect(await stranger.end).toMatchObject({ code: 1, output: expect.stringContaining('refuses us: NOAUTH') });
+    const withoutPassword = startFixture('redis.mjs', [directory, 'PING'], { REDIS_URL: `redis://127.0.0.1:${port}` });
+    expect(await withoutPassword.end).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('refused the connection: NOAUTH'),
+    });
     redis.child.kill('SIGTERM');
     await redis.end;
     expect(await askOnce(directory, 'STRLEN', 'kept')).toBe(':5');
@@ -79,7 +82,7 @@ describe('the private Redis of npm start', () => {
 });
 
 describe('finding a Redis', () => {
-  it('takes the one that REDIS_URL names', async () => {
+  it('uses the Redis that REDIS_URL names', async () => {
     const url = inject('redisUrl');
     const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], { REDIS_URL: url }).end;
     expect(output).toContain(`named ${url}`);
@@ -87,7 +90,7 @@ describe('finding a Redis', () => {
     expect(code).toBe(0);
   });
 
-  it('says so when that one cannot be reached', async () => {
+  it('fails when the Redis of REDIS_URL cannot be reached', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const address = server.address();
@@ -98,10 +101,10 @@ describe('finding a Redis', () => {
       REDIS_URL: `redis://127.0.0.1:${port}`,
     }).end;
     expect(code).toBe(1);
-    expect(output).toContain('The Redis that REDIS_URL names cannot be reached');
+    expect(output).toContain('The Redis of REDIS_URL cannot be reached');
   });
 
-  it('takes a valkey-server when there is no redis-server', async () => {
+  it('uses valkey-server when there is no redis-server', async () => {
     const path = join(scratchDirectory(), 'bin');
     mkdirSync(path);
     symlinkSync(redisServer, join(path, 'valkey-server'));
@@ -111,37 +114,37 @@ describe('finding a Redis', () => {
     await redis.end;
   });
 
-  it('installs one with apt-get where that takes no password, and says before it what, why and how to say no', async () => {
+  it('installs redis-server with apt-get if sudo needs no password, and announces it before', async () => {
     const redis = startFixture('redis.mjs', [scratchDirectory(), 'PING'], { PATH: pathWithAptGet() });
     await redis.output(/reply \+PONG/);
     redis.child.kill('SIGTERM');
     const { code, output } = await redis.end;
     expect(code).toBe(0);
-    const [said, called] = [output.slice(0, output.indexOf('called:')), output.slice(output.indexOf('called:'))];
-    expect(said).toContain('There is no redis-server here, and the queue is kept in one.');
-    expect(said).toMatch(/package redis-server is now installed for the whole machine, with apt-get as root/);
-    expect(said).toContain('To stop that, press Ctrl-C. To never have anything installed, set INSTALL_PACKAGES=false.');
+    const [announced, called] = [output.slice(0, output.indexOf('called:')), output.slice(output.indexOf('called:'))];
+    expect(announced).toContain('redis-server was not found; it stores the queue.');
+    expect(announced).toMatch(/package redis-server is now installed for the whole machine, with apt-get as root/);
+    expect(announced).toContain('Press Ctrl-C to prevent it. Set INSTALL_PACKAGES=false to never install packages.');
     expect(called).toMatch(/called: apt-get update [^]*called: apt-get install .* redis-server\n/);
   });
 
-  it('installs nothing where it may not', async () => {
+  it('installs nothing when INSTALL_PACKAGES=false', async () => {
     const environment = { PATH: pathWithAptGet(), INSTALL_PACKAGES: 'false' };
     const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], environment).end;
     expect(code).toBe(1);
     expect(output).not.toContain('called:');
-    expect(output).toContain('No Redis was found, and none may be installed');
+    expect(output).toContain('No Redis was found, and none could be installed automatically');
   });
 
-  it('says what INSTALL_PACKAGES may be', async () => {
+  it('refuses a value of INSTALL_PACKAGES other than true or false', async () => {
     const environment = { PATH: pathWithAptGet(), INSTALL_PACKAGES: 'no' };
     const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], environment).end;
     expect(code).toBe(1);
     expect(output).toBe('INSTALL_PACKAGES is "no", expected true or false\n');
   });
 
-  it('says what to install when there is nothing to install it with', async () => {
+  it('lists ways to install Redis when it cannot install one', async () => {
     const path = scratchDirectory();
-    // A Docker whose daemon does not run is no help.
+    // The Docker client is there but its daemon does not run.
     writeProgram(join(path, 'docker'), 'exit 1');
     const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], { PATH: path }).end;
     expect(code).toBe(1);
@@ -149,7 +152,7 @@ describe('finding a Redis', () => {
   });
 });
 
-/** A PATH on which apt-get says what it was called with, and brings a Redis. */
+/** Returns a PATH with an apt-get that prints its arguments and links a redis-server. */
 function pathWithAptGet(): string {
   const path = join(scratchDirectory(), 'bin');
   mkdirSync(path);

@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A fixture script that runs as a process of its own, with its output to wait for. */
+/** A fixture script running as a child process, with its output. */
 export interface StartedProcess {
   child: ChildProcess;
-  /** The first match in what was written since the last match; fails when the process ends before. */
+  /** Resolves with the first match after the previous match; rejects when the process ends without one. */
   output(pattern: RegExp): Promise<RegExpExecArray>;
   /**
-   * Resolves when it has ended and nobody holds its standard output any more: that is, when all processes it had
-   * started have ended too.
+   * Resolves once no process holds the child's standard output: the child and all processes that it started have ended.
    */
   end: Promise<{ code: number | null; output: string }>;
 }

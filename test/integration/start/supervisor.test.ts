@@ -6,7 +6,7 @@ function pidOf(match: RegExpExecArray): number {
 }
 
 describe('the supervisor of npm start', () => {
-  it('starts a killed part again', async () => {
+  it('restarts a killed part', async () => {
     const system = startFixture('system.mjs', ['a', 'b']);
     const first = pidOf(await system.output(/b started as (\d+)/));
     process.kill(first, 'SIGKILL');
@@ -17,12 +17,12 @@ describe('the supervisor of npm start', () => {
     expect(await system.end).toMatchObject({ code: 0 });
   });
 
-  it('waits longer before each start of a part that keeps dying, up to a limit', async () => {
+  it('backs off exponentially before restarting a part that keeps dying, up to a limit', async () => {
     const system = startFixture('system.mjs', ['a:dies']);
     for (const pause of ['0.01', '0.02', '0.04', '0.04']) {
       await system.output(/a died \(exit code 7\)/);
-      const [, told] = await system.output(/again in ([\d.]+) s/);
-      expect(told).toBe(pause);
+      const [, pauseS] = await system.output(/restarting a in ([\d.]+) s/);
+      expect(pauseS).toBe(pause);
     }
     system.child.kill('SIGTERM');
     expect(await system.end).toMatchObject({ code: 0 });
@@ -41,7 +41,7 @@ describe('the supervisor of npm start', () => {
     ]);
   });
 
-  it('kills what does not stop at the second Ctrl-C', async () => {
+  it('kills parts that do not stop on the second Ctrl-C', async () => {
     const system = startFixture('system.mjs', ['a:stubborn', 'b']);
     await untilStarted(system, ['a', 'b']);
     system.child.kill('SIGINT');
@@ -57,7 +57,7 @@ describe('the supervisor of npm start', () => {
     await expect(system.end).resolves.toMatchObject({ code: null });
   });
 
-  it('leaves nothing behind that a killed part had started', async () => {
+  it('kills the children of a part that was killed', async () => {
     const system = startFixture('system.mjs', ['a:has-children']);
     process.kill(pidOf(await system.output(/a started as (\d+)/)), 'SIGKILL');
     await system.output(/a died[^]*a started as/);
@@ -67,6 +67,6 @@ describe('the supervisor of npm start', () => {
 });
 
 async function untilStarted(system: ReturnType<typeof startFixture>, names: readonly string[]): Promise<void> {
-  // Parts start side by side: all of their lines, in any order.
+  // Parts start concurrently: accept their lines in any order.
   await system.output(new RegExp(names.map((name) => `(?=[^]*${name} started as)`).join('')));
 }

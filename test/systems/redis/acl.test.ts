@@ -1,12 +1,13 @@
-/** The whole system on docs/redis-users.acl: a user for each app, with what it needs and no more. */
+/** The whole system with docs/redis-users.acl (Redis ACL): one least-privilege user per app. */
 import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectStore, signLinks, type StoreConnection } from '@darkroom/store';
+import { connectStore, publishModel, signLinks, type StoreConnection } from '@darkroom/store';
 import { freePorts, type RedisServer, startRedisServer } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { card } from '../../../apps/api/src/testing/test-api.ts';
 import { failLeased, startFakeWorker } from '../fake-failure.ts';
-import { ended, make, poll, stream, submit } from '../../e2e/client.ts';
+import { ended, make, poll, postJson, stream, submit } from '../../e2e/client.ts';
 import { startSystem, stopSystem, type PartName, type System } from '../../e2e/system.ts';
 
 const users = readFileSync(new URL('../../../docs/redis-users.acl', import.meta.url), 'utf8');
@@ -22,13 +23,13 @@ beforeAll(async () => {
   [port = 0] = await freePorts(1);
   server = await startRedisServer({
     args(directory) {
-      // A user for the test's own eyes; the rest is the file as it stands.
+      // Adds a user for the test; the other users are those of the file, unchanged.
       writeFileSync(join(directory, 'users.acl'), `${users}user admin on >${admin} ~* &* +@all\n`);
       return ['--port', `${port}`, '--bind', '127.0.0.1', '--aclfile', 'users.acl'];
     },
   });
   const storeUrl = `redis://admin:${admin}@127.0.0.1:${port}`;
-  // The file's keys begin with the prefix that is the default.
+  // The key patterns of the file have the default prefix.
   system = await startSystem({ parts: [], storeUrl, environment: { REDIS_URL: storeUrl, REDIS_PREFIX: 'darkroom' } });
   for (const name of names) await start(name);
 });
@@ -39,7 +40,7 @@ afterAll(async () => {
 });
 
 function start(name: PartName) {
-  const shown = { WEBHOOK_ALLOW_PRIVATE: 'true', LEAK_SWEEP_INTERVAL_S: '1', MODEL_SHARDS: '2' };
+  const shown = { WEBHOOK_ALLOW_PRIVATE: 'true', RESULT_TTL_S: '600', MODEL_SHARDS: '2' };
   return system.start(name, { REDIS_URL: urlOf(name), ...shown });
 }
 
@@ -53,7 +54,7 @@ function connectAs(name: PartName): StoreConnection {
   return store;
 }
 
-/** What Redis has refused to the apps since the last look. */
+/** Returns and clears the ACL log: commands that Redis refused to the apps. */
 async function refusals(): Promise<string[]> {
   const entries = (await system.store.redis.call('ACL', 'LOG')) as (string | number)[][];
   await system.store.redis.call('ACL', 'LOG', 'RESET');
@@ -63,25 +64,19 @@ async function refusals(): Promise<string[]> {
   });
 }
 
-it('draws, cancels, expires, resumes, retries and tells, and nothing is refused', { timeout: 300_000 }, async () => {
+it('runs, cancels, expires, resumes and requeues requests without ACL refusals', { timeout: 300_000 }, async () => {
   await make(system.url, quick);
   const canceled = await submit(system.url, long);
   await stream(system.url, canceled, { until: ({ event }) => event === 'progress' });
   await fetch(`${system.url}/v1/predict/${canceled}`, { method: 'DELETE' });
   expect(await ended(system.url, canceled)).toBe('canceled');
   expect(await ended(system.url, await submit(system.url, { ...long, timeout_s: 1, n: 10 }))).toBe('expired');
-  const body = JSON.stringify({
-    ...quick,
-    webhook_url: 'http://127.0.0.1:9/',
-    webhook_events: ['started', 'completed'],
-  });
-  const headers = { 'content-type': 'application/json', 'idempotency-key': 'k1', prefer: 'wait=60' };
-  const again = await Promise.all(
-    [1, 2].map(() => fetch(`${system.url}/v1/predict`, { method: 'POST', headers, body })),
-  );
+  const body = { ...quick, webhook_url: 'http://127.0.0.1:9/', webhook_events: ['started', 'completed'] };
+  const headers = { 'idempotency-key': 'k1', prefer: 'wait=60' };
+  const again = await Promise.all([1, 2].map(() => postJson(`${system.url}/v1/predict`, body, headers)));
   expect(again.map(({ status }) => status)).toEqual([200, 200]);
   await expect.poll(async () => (await fetch(`${system.url}/v1/webhooks/deliveries`)).status).toBe(200);
-  // A worker that is killed, one that stops, and a request that waits for the next.
+  // A worker that is killed, a worker that stops, and a request that waits for the next worker.
   const resumed = await submit(system.url, long);
   await stream(system.url, resumed, { until: ({ event }) => event === 'progress' });
   await system.part('worker').kill();
@@ -100,7 +95,7 @@ it('draws, cancels, expires, resumes, retries and tells, and nothing is refused'
   expect(await refusals()).toEqual([]);
 });
 
-it('writes with both writers, counts tokens at the door and resumes, and nothing is refused', async () => {
+it('runs, streams and resumes texts of both text models without ACL refusals', async () => {
   for (const model of ['emoji-writer', 'emoji-writer-diffusion']) {
     const environment = { REDIS_URL: urlOf('worker'), MODEL_DIR: `models/${model}`, CHECKPOINT_STEPS: '7' };
     const worker = await system.start('worker', environment);
@@ -111,20 +106,15 @@ it('writes with both writers, counts tokens at the door and resumes, and nothing
     await system.start('worker', environment);
     expect(await ended(system.url, id)).toBe('succeeded');
     const chat = { model, messages: [{ role: 'user', content: 'something cold' }], stream: true };
-    const headers = { 'content-type': 'application/json' };
-    const response = await fetch(`${system.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(chat),
-    });
+    const response = await postJson(`${system.url}/v1/chat/completions`, chat);
     expect(await response.text()).toContain('[DONE]');
     expect(await ended(system.url, response.headers.get('x-request-id')!)).toBe('succeeded');
   }
   expect(await refusals()).toEqual([]);
 });
 
-it('lets operators pause, drain, retry, drop, reload, call and look, and nothing is refused', async () => {
-  const ask = async (path: string, method: 'GET' | 'POST' = 'POST'): Promise<unknown> => {
+it('runs all admin actions (pause, drain, retry, drop, restart, worker calls) without ACL refusals', async () => {
+  const ask = async (path: string, method: 'GET' | 'POST' | 'DELETE' = 'POST'): Promise<unknown> => {
     const response = await fetch(`${system.url}/${path}`, { method });
     expect([path, response.status]).toEqual([path, expect.toSatisfy((status: number) => status < 300)]);
     return response.json();
@@ -144,18 +134,21 @@ it('lets operators pause, drain, retry, drop, reload, call and look, and nothing
   await ask(`admin/dead-requests/${dead[1]}/drop`);
   await failLeased(system.store, again);
   expect(await poll(system.url, again)).toMatchObject({ status: 'failed', retry_of: dead[0] });
-  await ask('admin/models/emoji-sd/reload');
   const { workers } = (await ask('status', 'GET')) as { workers: { id: string; model: string }[] };
   const { id: worker } = workers.find(({ model }) => model === 'emoji-sd')!;
   expect(await ask(`admin/workers/${worker}/check_health`)).toMatchObject({ answers: [{ worker }] });
+  await ask('admin/models/emoji-sd/restart');
+  await expect.poll(() => readFileSync(system.logFile, 'utf8')).toContain('worker restarted');
   await make(system.url, quick);
+  await publishModel(system.store, { ...card, id: 'stopped' });
+  expect(await ask('admin/models/stopped', 'DELETE')).toMatchObject({ status: 'forgotten' });
   await ask('admin/queues/api/queues?activeQueue=queue&page=1&jobsPerPage=10', 'GET');
   await ask('admin/queues/api/queues/queue/metrics', 'GET');
   await ask('admin/queues/api/redis/stats', 'GET');
   expect(await refusals()).toEqual([]);
 });
 
-it.each(['api', 'webhook-sender'] as const)('%s may make and read the secret of links', async (name) => {
+it.each(['api', 'webhook-sender'] as const)('allows %s to create and read the secret of signed links', async (name) => {
   const linkOf = await signLinks(connectAs(name), { owner: 'ann', fromMs: 0 });
   expect(linkOf('/v1')).toMatch(/^\/v1\?expires=3600&signature=/);
 });
@@ -163,20 +156,20 @@ it.each(['api', 'webhook-sender'] as const)('%s may make and read the secret of 
 it.each<[PartName, string, string[]]>([
   ['api', 'change models', ['HSET', 'darkroom:models', 'x', '{}']],
   ['batch-former', "read a webhook's secret", ['HGETALL', 'darkroom:{_webhooks}:secrets']],
-  ['worker', 'read the secret of links', ['GET', 'darkroom:{_webhooks}:link-secret']],
+  ['worker', 'read the secret of signed links', ['GET', 'darkroom:{_webhooks}:link-secret']],
   ['batch-former', 'read idempotency keys', ['HGETALL', 'darkroom:idempotency::x']],
-  ['worker', "read another model's requests", ['HGETALL', 'darkroom:v2:{other}:request:x']],
+  ['worker', "read another model's requests", ['HGETALL', 'darkroom:v3:{other}:request:x']],
   ['worker', 'deliver webhooks', ['LPUSH', 'darkroom:{_webhooks}:queue:wait', 'x']],
-  ['worker', 'listen to events', ['SUBSCRIBE', 'darkroom:v2:{emoji-sd}:events:x']],
-  ['janitor', 'read pictures', ['HVALS', 'darkroom:v2:{emoji-sd}:output:x:0']],
+  ['worker', 'subscribe to events', ['SUBSCRIBE', 'darkroom:v3:{emoji-sd}:events:x']],
+  ['janitor', 'read images', ['HVALS', 'darkroom:v3:{emoji-sd}:output:x:0']],
   ['janitor', "read a webhook's secret", ['HGETALL', 'darkroom:{_webhooks}:secrets']],
-  ['webhook-sender', 'read requests', ['HGETALL', 'darkroom:v2:{emoji-sd}:request:x']],
+  ['webhook-sender', 'read requests', ['HGETALL', 'darkroom:v3:{emoji-sd}:request:x']],
   ['webhook-sender', 'change models', ['HSET', 'darkroom:models', 'x', '{}']],
-])('%s may not %s', async (name, _what, [command = '', ...args]) => {
+])('answers NOPERM when %s tries to %s', async (name, _what, [command = '', ...args]) => {
   await expect(connectAs(name).redis.call(command, ...args)).rejects.toThrow(/NOPERM/);
 });
 
-it.each(names)('%s may not administer', async (name) => {
+it.each(names)('answers NOPERM when %s runs administrative commands', async (name) => {
   const { redis } = connectAs(name);
   for (const command of [
     'CONFIG GET *',

@@ -1,18 +1,18 @@
-/** The whole system on a Cluster that loses a master. */
+/** The whole system on a Redis Cluster that loses a master. */
 import { readEvents } from '@darkroom/store';
 import { redisPrograms, type RedisCluster, startRedisCluster } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stream, submit } from '../../e2e/client.ts';
 import { startSystem, stopSystem, type System } from '../../e2e/system.ts';
-import { expectEachOnce, order, picturesBySeed, untilEnded } from './many-pictures.ts';
+import { expectEachOnce, submitImages, imagesBySeed, untilEnded } from './many-images.ts';
 
 const seeds = Array.from({ length: 10 }, (_value, index) => index + 1);
 const parts = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const;
-/** Longer than a busy machine keeps a server from answering: a failover that nobody asked for loses writes. */
+/** Long enough that a server on a busy machine is not failed over by accident: a failover loses writes. */
 const nodeTimeoutMs = 4000;
 let cluster: RedisCluster;
 let system: System;
-/** One whose keys are on another master. */
+/** A model whose keys are on another master than those of emoji-sd. */
 let other: string;
 
 async function modelElsewhere(cluster: RedisCluster): Promise<string> {
@@ -34,7 +34,7 @@ describe.each(redisPrograms)('on %s', (program) => {
     await cluster.stop();
   });
 
-  it('draws for models on different masters, streams included', async () => {
+  it('serves and streams requests of models on different masters', async () => {
     const ids = await Promise.all(
       ['emoji-sd', other].map((model) => submit(system.url, { prompt: 'a fox', model, num_inference_steps: 4 })),
     );
@@ -45,7 +45,7 @@ describe.each(redisPrograms)('on %s', (program) => {
     }
   });
 
-  it('shows operators what is on each master', async () => {
+  it('answers the admin queue, dead request and status routes', async () => {
     const response = await fetch(`${system.url}/admin/queues/api/queues?activeQueue=queue&status=latest`);
     expect(response.status).toBe(200);
     const { queues } = (await response.json()) as { queues: { name: string; isPaused: boolean }[] };
@@ -55,20 +55,20 @@ describe.each(redisPrograms)('on %s', (program) => {
   });
 
   it(
-    'a master killed in the middle of 20 pictures: each ends once, with its own picture',
+    'ends each of 20 images once, with its own bytes, when a master is killed (failover)',
     { timeout: 300_000 },
     async () => {
-      const expected = await picturesBySeed(system.url, await order(system.url, ['emoji-sd'], seeds));
-      const ordered = await order(system.url, ['emoji-sd', other], seeds);
-      const { id } = ordered[0]!;
+      const expected = await imagesBySeed(system.url, await submitImages(system.url, ['emoji-sd'], seeds));
+      const submitted = await submitImages(system.url, ['emoji-sd', other], seeds);
+      const { id } = submitted[0]!;
       await expect
         .poll(async () => (await readEvents(system.store, id, { after: 0 })).some(({ type }) => type === 'progress'))
         .toBe(true);
       const before = await cluster.masterOf('{emoji-sd}');
       await before.server.kill();
-      await expectEachOnce(system, ordered, expected);
+      await expectEachOnce(system, submitted, expected);
       expect((await cluster.masterOf('{emoji-sd}')).port).not.toBe(before.port);
-      // The former, the janitor and the stream's subscription have moved with it.
+      // The batch-former, the janitor and the subscription of the stream have moved to the new master.
       const again = await submit(system.url, { prompt: 'a fox', model: 'emoji-sd', num_inference_steps: 4 });
       expect(await untilEnded(system.url, again)).toBe('succeeded');
     },

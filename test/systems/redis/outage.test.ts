@@ -1,18 +1,18 @@
-/** Redis goes away in the middle of a picture and comes back: the worker goes on meanwhile and delivers, once. */
+/** Redis is unavailable while an image is drawn: the worker continues, and writes the result once Redis is back. */
 import { EventEmitter, once } from 'node:events';
 import { readRequest } from '@darkroom/store';
 import { type PrivateRedis, startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { ended, make, picture, type ServerEvent, stream, submit } from '../../e2e/client.ts';
-import { openSystem, patience, type StartSystemOptions, type System } from '../../e2e/system.ts';
+import { ended, make, fetchImage, postJson, type ServerEvent, stream, submit } from '../../e2e/client.ts';
+import { openSystem, longWorkerTtl, type StartSystemOptions, type System } from '../../e2e/system.ts';
 
 const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
 const quick = { ...long, num_inference_steps: 4 };
 let expected: Buffer | undefined;
-/** The API says that Redis is away after 3 s, and is asked twice: shorter than the first, longer than the second. */
-const longLived = patience;
-/** Longer than a busy machine keeps a worker from its heartbeat, though. */
-const shortLived = { HEARTBEAT_MS: '500', WORKER_TTL_MS: '3000' };
+/** An outage lasts about 6 s (two API timeouts of 3 s): shorter than the first worker TTL, longer than the second. */
+const longLived = longWorkerTtl;
+/** The TTL is still long enough that a worker on a busy machine sends its heartbeat in time. */
+const shortLived = { WORKER_TTL_MS: '3000' };
 
 async function start(environment: Record<string, string>, parts?: StartSystemOptions['parts']) {
   const redis = await startPrivateRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
@@ -43,7 +43,7 @@ function isStep({ event }: ServerEvent): boolean {
   return event === 'progress';
 }
 
-/** The events of a request up to its end, and when its first step is among them. */
+/** Follows a request: `events` resolves with all events at its end, `firstStep` when the first step comes. */
 function follow({ url }: System, id: string): { events: Promise<ServerEvent[]>; firstStep: Promise<unknown> } {
   const steps = new EventEmitter();
   const until = (event: ServerEvent): boolean => {
@@ -77,7 +77,7 @@ it.each([
   ['is killed and started again', 'shorter', longLived],
   ['is killed and started again', 'longer', shortLived],
 ] as const)(
-  'a Redis that %s, for a time %s than a worker may be silent: one delivery, one end, the same bytes',
+  'delivers once, ends once and keeps the bytes when Redis %s for a time %s than WORKER_TTL_MS',
   async (kind, _length, environment) => {
     const { redis, system } = await start(environment);
     expected ??= await make(system.url, long);
@@ -89,17 +89,17 @@ it.each([
     expect((await fetch(`${system.url}/v1/predict/${id}`)).status).toBe(503);
     await outages[kind]!.end(redis);
     expect(typesOf(await events)).toEqual(['queued', 'started', 'succeeded', '[DONE]']);
-    expect((await picture(system.url, id)).equals(expected)).toBe(true);
+    expect((await fetchImage(system.url, id)).equals(expected)).toBe(true);
     expect(await readRequest(system.store, id)).toMatchObject({ request: { attempts: 1 } });
     await untilHealthIs(system, 200);
     await make(system.url, quick);
   },
 );
 
-it('a request whose time is over when Redis comes back ends as expired: that is when its worker gives up', async () => {
+it('expires a request whose timeout_s passed during a Redis outage', async () => {
   const { redis, system } = await start({});
   await make(system.url, quick);
-  // Too much for the time it has, and for the outage.
+  // Longer than its timeout and the outage together.
   const id = await submit(system.url, { ...long, n: 8, timeout_s: 3 });
   await stream(system.url, id, { until: isStep });
   redis.process.kill('SIGSTOP');
@@ -108,8 +108,8 @@ it('a request whose time is over when Redis comes back ends as expired: that is 
   expect(typesOf(await stream(system.url, id))).toEqual(['queued', 'started', 'expired', '[DONE]']);
 });
 
-it('a worker that died while Redis was away is found afterwards', async () => {
-  // Without checkpoints the delivery that was lost got no further than any.
+it('requeues the request of a worker that was killed during a Redis outage', async () => {
+  // Without checkpoints the lost delivery made no progress, so it counts as an attempt.
   const { redis, system } = await start({ ...shortLived, CHECKPOINT_STEPS: '0' });
   expected ??= await make(system.url, long);
   const id = await submit(system.url, long);
@@ -120,21 +120,19 @@ it('a worker that died while Redis was away is found afterwards', async () => {
   redis.process.kill('SIGCONT');
   await system.start('worker');
   expect(await ended(system.url, id)).toBe('succeeded');
-  expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  expect((await fetchImage(system.url, id)).equals(expected)).toBe(true);
   expect(await readRequest(system.store, id)).toMatchObject({ request: { attempts: 2 } });
 });
 
-it('a master that has lost its replicas and so refuses writes: 503 meanwhile, and the picture is delivered afterwards', async () => {
+it('answers 503 while the master refuses writes (NOREPLICAS), and delivers the image afterwards', async () => {
   const { system } = await start(longLived);
   expected ??= await make(system.url, long);
   const id = await submit(system.url, long);
   const { events, firstStep } = follow(system, id);
   await firstStep;
   await system.store.redis.config('SET', 'min-replicas-to-write', '1');
-  const body = JSON.stringify(quick);
-  const headers = { 'content-type': 'application/json' };
-  expect((await fetch(`${system.url}/v1/predict`, { method: 'POST', headers, body })).status).toBe(503);
+  expect((await postJson(`${system.url}/v1/predict`, quick)).status).toBe(503);
   await system.store.redis.config('SET', 'min-replicas-to-write', '0');
   expect(typesOf(await events)).toEqual(['queued', 'started', 'succeeded', '[DONE]']);
-  expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  expect((await fetchImage(system.url, id)).equals(expected)).toBe(true);
 });

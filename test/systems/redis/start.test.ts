@@ -1,4 +1,4 @@
-/** What a process does at its start: over TLS, on a Redis that would lose jobs, on one that is not there yet. */
+/** Startup of processes: over TLS, on a Redis whose maxmemory-policy evicts keys, and before Redis is available. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { openSystem, startSystem } from '../../e2e/system.ts';
 
 const quick = { prompt: 'a fox', num_inference_steps: 4, preview: 'off' };
 
-/** A server that speaks TLS alone, with a certificate of its own authority for 127.0.0.1; as a Cluster, with all slots. */
+/** Starts a TLS-only server with a certificate for 127.0.0.1 by a test authority; as a Cluster if `isCluster`. */
 async function startTlsServer(isCluster: boolean): Promise<{ port: number; server: RedisServer; ca: string }> {
   const [port = 0, busPort = 0] = await freePorts(2);
   const cluster = [
@@ -26,9 +26,9 @@ async function startTlsServer(isCluster: boolean): Promise<{ port: number; serve
     args(directory) {
       makeCertificates(directory);
       const files = ['--tls-cert-file', 'server.crt', '--tls-key-file', 'server.key', '--tls-ca-cert-file', 'ca.crt'];
-      const own = ['--port', '0', '--tls-port', `${port}`, '--bind', '127.0.0.1', '--tls-auth-clients', 'no'];
+      const options = ['--port', '0', '--tls-port', `${port}`, '--bind', '127.0.0.1', '--tls-auth-clients', 'no'];
       const socket = ['--unixsocket', join(directory, 'redis.sock'), '--requirepass', 'open sesame'];
-      return [...own, ...files, ...socket, ...(isCluster ? cluster : [])];
+      return [...options, ...files, ...socket, ...(isCluster ? cluster : [])];
     },
   });
   onTestFinished(() => server.stop());
@@ -45,9 +45,9 @@ function makeCertificates(cwd: string): void {
 
 it.each([
   ['rediss', /"reason":"[^"]*certificate/],
-  // Why no node of a Cluster answers, the client does not tell.
+  // The Cluster client does not report why no node answers.
   ['rediss-cluster', /"reason":"Connection is closed/],
-])('draws over %s, and trusts no certificate that it cannot check', async (scheme, reason) => {
+])('connects over %s, and rejects a certificate of an unknown authority', async (scheme, reason) => {
   const { port, server, ca } = await startTlsServer(scheme !== 'rediss');
   const socket = join(server.directory, 'redis.sock');
   if (scheme !== 'rediss')
@@ -65,21 +65,21 @@ it.each([
 });
 
 it.each(['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const)(
-  '%s refuses a Redis that would throw jobs away, saying why',
+  '%s exits with the reason when maxmemory-policy of Redis is not noeviction',
   async (part) => {
     const redis = await startPrivateRedis(['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru']);
     onTestFinished(() => redis.stop());
     const starting = startSystem({ parts: [part], environment: { REDIS_URL: redis.url } });
     await expect(starting).rejects.toThrow(`${part} ended before it was ready`);
     const [, logFile = ''] = /see (\S+)/.exec(String(await starting.catch((error: unknown) => error))) ?? [];
-    // Its end may be heard of before its last words are written.
+    // The process may exit before its last log line is written.
     await expect
       .poll(() => readFileSync(logFile, 'utf8'))
-      .toMatch(/"reason":"maxmemory-policy of this Redis is allkeys-lru: .*noeviction/);
+      .toMatch(/"reason":"maxmemory-policy of this Redis is allkeys-lru, expected noeviction: /);
   },
 );
 
-it('waits for a Redis that is not there yet, and says so', async () => {
+it('starts before Redis is available and reports /health 503 until then', async () => {
   const redis = await startPrivateRedis();
   onTestFinished(() => redis.stop());
   redis.process.kill('SIGKILL');

@@ -1,5 +1,5 @@
-/** What is different on a Cluster: keys on several servers, messages through any of them, a master that is lost. */
-import { modelOfRequestId, type RequestEvent, shardName } from '@darkroom/core';
+/** The store on a Redis Cluster: keys on several masters, pub/sub through any node, and the loss of a master. */
+import { modelOfRequestId, type StoredEvent, shardName } from '@darkroom/core';
 import {
   admitRequest,
   cancelRequest,
@@ -26,26 +26,26 @@ import {
   resumeModel,
   resumeWorker,
   retryRequest,
-  sendWorker,
-  spreadModel,
+  sendMove,
+  setShardCount,
   type StoreConnection,
   sumStats,
   takeOutbox,
-  withdrawWorker,
+  drainByOperator,
   writeBatch,
 } from '@darkroom/store';
 import { allKeys, dispatchNext, type RedisCluster, startRedisCluster, testEnvelope } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { openBench } from '../../integration/worker-bench.ts';
+import { startBench } from '../../integration/worker-bench.ts';
 
 const announcement = { state: 'ready', capacity: 8, info: {} } as const;
 let cluster: RedisCluster;
-/** One on each master. */
+/** Three models, one on each master. */
 let models: string[];
 
 beforeAll(async () => {
   cluster = await startRedisCluster();
-  // A machine that stands still for a moment is no reason to give a master up.
+  // A long node timeout, so that a busy machine causes no failover.
   await cluster.setNodeTimeout(60_000);
   const byPort = new Map<number, string>();
   for (let number = 1; byPort.size < 3; number++) {
@@ -68,23 +68,23 @@ async function drawOne(
   model: string,
   end: RequestEnd = { state: 'succeeded', outputs: 0 },
 ): Promise<string> {
-  const identity = { model, workerId: 'w1', incarnation: 'first' };
+  const identity = { shard: model, workerId: 'w1', incarnation: 'first' };
   await registerWorker(store, identity, announcement);
-  const inbox = openInbox(store, identity);
+  const inbox = openInbox(store, () => identity);
   onTestFinished(() => inbox.close());
   const webhook = { url: 'http://receiver.test', events: ['completed' as const], progressIntervalMs: 0 };
   const envelope = testEnvelope({ model, webhook });
   expect(await admitRequest(store, envelope, { queueMaxLength: 10, unserved: 'refuse' })).toMatchObject({
     status: 'admitted',
   });
-  const [delivery] = await dispatchNext(store, 1, { model });
+  const [delivery] = await dispatchNext(store, 1, { shard: model });
   expect(await inbox.next(5)).toMatchObject([{ type: 'run' }]);
   const writes = [{ type: 'end', delivery: delivery!, end }] as const;
   expect(await writeBatch(store, identity, writes, { batch: 1 })).toEqual(['finished']);
   return envelope.id;
 }
 
-it('serves models on every master over one connection', async () => {
+it('runs requests, outbox, wake-ups, webhooks and rate limits of models on every master', async () => {
   const store = openStore('life');
   for (const id of models) await publishModel(store, { id } as never);
   const hub = createEventHub(store);
@@ -118,10 +118,10 @@ it('serves models on every master over one connection', async () => {
   expect([await limiter('alice'), await limiter('alice')]).toMatchObject([{ isAllowed: true }, { isAllowed: false }]);
 });
 
-it('takes what operators say, on whichever master a model is', async () => {
+it('runs admin commands (retry, drop, pause, drain, resume) for models on every master', async () => {
   const store = openStore('operators');
   for (const model of models) {
-    const worker = { model, workerId: 'w1' };
+    const worker = { shard: model, workerId: 'w1' };
     const id = await drawOne(store, model, { state: 'failed', error: { code: 'internal', message: 'no' } });
     expect((await listDead(store, model, 10)).map((dead) => dead.id)).toEqual([id]);
     const retried = await retryRequest(store, id);
@@ -130,14 +130,14 @@ it('takes what operators say, on whichever master a model is', async () => {
     await pauseModel(store, model);
     expect(await readStats(store, model)).toMatchObject({ isPaused: true });
     await resumeModel(store, model);
-    expect(await withdrawWorker(store, worker)).toBe(true);
+    expect(await drainByOperator(store, worker)).toBe(true);
     expect((await readWorkers(store, model, 10)).map(({ state }) => state)).toEqual(['draining']);
     expect(await resumeWorker(store, worker)).toBe('resumed');
     expect(await readStats(store, model)).toMatchObject({ workers: { idle: 1 }, queued: 1, isPaused: false });
   }
 });
 
-it('finds keys that lost their TTL on whichever master they are', async () => {
+it('repairs keys without a TTL on every master (leak sweep)', async () => {
   const store = openStore('leaks');
   const keys: string[] = [];
   for (const model of models) keys.push(store.keysOf(model).events(await drawOne(store, model)));
@@ -155,7 +155,7 @@ it('finds keys that lost their TTL on whichever master they are', async () => {
   for (const model of models) expect(all.some((key) => key.includes(`{${model}}`))).toBe(true);
 });
 
-it('subscriptions and commands move when the master they were with is lost', { timeout: 60_000 }, async () => {
+it('moves subscriptions and commands to the new master after a failover', { timeout: 60_000 }, async () => {
   const store = openStore('failover');
   const hub = createEventHub(store);
   onTestFinished(() => hub.close());
@@ -165,9 +165,9 @@ it('subscriptions and commands move when the master they were with is lost', { t
   await cluster.setNodeTimeout(1000);
   await server.kill();
   const envelope = testEnvelope({ model });
-  const events: RequestEvent['type'][] = [];
+  const events: StoredEvent['type'][] = [];
   await hub.subscribe(envelope.id, ({ type }) => events.push(type));
-  // Waits for the replica, as it would wait for one server to come back.
+  // Waits until the replica is promoted, as it would wait for a single server to restart.
   await admitRequest(store, envelope, { queueMaxLength: 10, unserved: 'accept' });
   await cancelRequest(store, envelope.id);
   await expect.poll(() => events).toEqual(['canceled']);
@@ -175,12 +175,12 @@ it('subscriptions and commands move when the master they were with is lost', { t
   await server.restart();
 });
 
-it('a model in shards on several masters: a worker goes from one to the other, and requests of all end', async () => {
+it('moves a worker between shards of a model on several masters and ends the requests of all shards', async () => {
   const store = openStore('shards');
   const [first] = models;
   await publishModel(store, { id: first } as never);
   const all = Array.from({ length: 8 }, (_shard, number) => shardName(first!, number));
-  await spreadModel(store, first!, { count: all.length, known: [first!] });
+  await setShardCount(store, first!, { count: all.length, known: [first!] });
   const masters = await Promise.all(all.map(async (shard) => (await cluster.masterOf(`{${shard}}`)).port));
   expect(new Set(masters).size).toBeGreaterThan(1);
   const [known] = await listModels(store);
@@ -195,13 +195,12 @@ it('a model in shards on several masters: a worker goes from one to the other, a
       return id;
     }),
   );
-  const { worker, executor } = openBench({ store, card: { id: first } as never });
-  await worker.start();
+  const { executor } = await startBench({ store, card: { id: first } as never });
   for (const [at, shard] of all.entries()) {
     const [from, load] = [all[at - 1], (await readShardLoads(store, all))[at]!];
     expect(load).toMatchObject({ shard, isOpen: true, waiting: 1, workers: at === 0 ? 1 : 0 });
-    if (from !== undefined) await sendWorker(store, { workerId: 'w1', from, to: shard, isPatient: true });
-    await expect.poll(() => dispatchNext(store, 1, { model: shard })).toMatchObject([{ id: ids[at] }]);
+    if (from !== undefined) await sendMove(store, { workerId: 'w1', from, to: shard, isPatient: true });
+    await expect.poll(() => dispatchNext(store, 1, { shard })).toMatchObject([{ id: ids[at] }]);
     await expect.poll(() => executor.submitted.length).toBe(at + 1);
     executor.complete(executor.submitted[at]!.id);
     await expect

@@ -45,7 +45,7 @@ _OPTIONAL = {"StableDiffusion3Pipeline": ("text_encoder_3", "tokenizer_3")}
 """Components that a pipeline may come without, all of them or none."""
 
 UNUSED = ("safety_checker", "feature_extractor", "image_encoder")
-"""Components that no picture from a prompt needs; Darkroom has nothing that reads them."""
+"""Components that no image from a prompt needs; Darkroom has nothing that reads them."""
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class _Attention:
 
 
 def list_cogview4_models(pipeline: DiffusionPipeline, dtype: str) -> dict[str, tuple[nn.Module, OnnxConfig]]:
-    """The same as Optimum's `get_diffusion_models_for_export`, without an encoder of pictures."""
+    """The same as Optimum's `get_diffusion_models_for_export`, without an encoder of images."""
     text_encoder, transformer, vae = pipeline.text_encoder, pipeline.transformer, pipeline.vae
     _give_one_layer(text_encoder)
     for block in transformer.transformer_blocks:

@@ -15,7 +15,7 @@ VAE_PARTS = ("vae_decoder", "vae_encoder")
 def _parts_of(checkpoint: Checkpoint, name: str) -> tuple[str, ...]:
     if name != "vae":
         return (name,)
-    # No pipeline of CogView4 starts from a picture.
+    # No pipeline of CogView4 starts from an image.
     return VAE_PARTS[:1] if checkpoint.pipeline == "CogView4Pipeline" else VAE_PARTS
 
 

@@ -1,4 +1,4 @@
-"""The graph of a denoiser with adapters (LoRA) as inputs, beside the one without.
+"""The graph of a denoiser or text encoder with adapters (LoRA) as inputs, beside the one without.
 
 For each product of a layer of attention, `x · W`, the graph has two inputs more, `<layer>.lora_A`
 [loras, blocks, in, 16] and `<layer>.lora_B` [loras, 16 · blocks, out], and `lora_rows` says which of them each row of
@@ -27,8 +27,8 @@ BLOCK = 16
 """Columns of A that are one product."""
 _LEAST_BYTES = 1024
 """Smaller tensors are copied."""
-_BLOCKS = ("attentions.", "transformer_blocks.")
-"""Layers that published adapters change lie in these."""
+_BLOCKS = ("attentions.", "transformer_blocks.", "encoder.layers.")
+"""Layers that published adapters change lie in these; the last are those of CLIP."""
 _SOURCE = "darkroom.source"
 """The metadata that says which file's bytes the weights are."""
 _SAMPLE = 65536
@@ -60,13 +60,13 @@ def write_loras_graph(source: Path) -> int:
         How many layers take them.
 
     Raises:
-        SystemExit: no layer of attention is found by the names of nodes, which torch's exporter gives them.
+        LookupError: no layer of attention is found by the names of nodes, which torch's exporter gives them.
     """
     model = onnx.load(source, load_external_data=False)
     graph = model.graph
     layers = {layer.node.output[0]: layer for layer in list_layers(graph)}
     if not layers:
-        raise SystemExit(f"{source}: no layer of attention is found by the names of its nodes")
+        raise LookupError(f"{source}: no layer of attention is found by the names of its nodes")
     nodes = [changed for node in graph.node for changed in _change(node, layers.get(node.output[0]))]
     graph.ClearField("node")
     graph.node.extend(nodes)
@@ -103,7 +103,7 @@ def list_layers(graph: onnx.GraphProto) -> Iterator[Layer]:
 
 def _without_wrapper(name: str) -> str:
     """Exporters wrap a model in a module of their own, whose name comes first: `m.down_blocks.1…`."""
-    starts = ("down_blocks.", "mid_block.", "up_blocks.", "transformer_blocks.", "single_transformer_blocks.")
+    starts = ("encoder.layers.", "down_blocks.", "mid_block.", "up_blocks.", "transformer_blocks.", "single_transformer_blocks.")
     found = [name.find(start) for start in starts if name.find(start) >= 0]
     return name[min(found) :] if found else name
 

@@ -22,8 +22,8 @@ def write_graph(file: Path, *, with_others: bool = False) -> None:
     nodes = [
         helper.make_node("Gather", ["table", "ids"], ["embedded"]),
         helper.make_node("MatMul", ["embedded", "matrix"], ["multiplied"], name="product"),
-        helper.make_node("Unsqueeze", ["multiplied", "axis"], ["picture"]),
-        helper.make_node("Conv", ["picture", "kernel"], ["out"]),
+        helper.make_node("Unsqueeze", ["multiplied", "axis"], ["image"]),
+        helper.make_node("Conv", ["image", "kernel"], ["out"]),
     ]
     weights = [
         weight("table", 50, 96),

@@ -144,6 +144,16 @@ def test_a_graph_without_names_is_refused(tmp_path: Path) -> None:
     for node in model.graph.node:
         node.name = ""
     onnx.save(model, file)
-    with pytest.raises(SystemExit, match="no layer of attention"):
+    with pytest.raises(LookupError, match="no layer of attention"):
         write_loras_graph(file)
     assert not loras_file(file).exists()
+
+
+def test_finds_the_layers_of_a_text_encoder(tmp_path: Path) -> None:
+    source = Path(__file__).resolve().parents[3] / "models/emoji-sd/text_encoder/model_int8.onnx"
+    file = tmp_path / source.name
+    file.write_bytes(source.read_bytes())
+    assert write_loras_graph(file) == 12
+    inputs = {value.name for value in _open(loras_file(file)).get_inputs()}
+    assert {"encoder.layers.0.self_attn.q_proj.lora_A", "encoder.layers.1.mlp.fc2.lora_B"} < inputs
+    assert loras_file(file).read_bytes() == loras_file(source).read_bytes()

@@ -1,16 +1,17 @@
-/** What all actions of admins have in common. */
+/** Shared parts of admin routes. */
 import { noAdminKey } from '../auth/admin-access.ts';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext } from '../context/context.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { modelNotFound } from '../http/api-error.ts';
-import { errorAnswer } from '../http/api-route.ts';
+import { describeErrorAnswer } from '../openapi/api-route.ts';
 
-/** What an admin did to what, and what came of it. */
+/** Audit record of an admin action: what was done to which object, and the outcome. */
 export interface AdminAction {
   action:
     | 'pause model'
     | 'resume model'
-    | 'reload model'
+    | 'restart model'
+    | 'forget model'
     | 'drain worker'
     | 'resume worker'
     | 'sleep worker'
@@ -26,12 +27,12 @@ export interface AdminAction {
   retried_as?: string;
 }
 
-/** One line for each action, with the name of the admin's key: empty where whoever is on this machine may administer. */
+/** Logs an admin action with the name of the admin's key; empty on servers without keys. */
 export function audit(c: ApiCall, { log }: ApiContext, action: AdminAction): void {
-  log.info({ admin: c.get('apiKey').name, ...action }, 'administered');
+  log.info({ admin: c.get('apiKey').name, ...action }, 'admin action');
 }
 
-/** The model in the path. Throws 404 for one that no worker has ever brought: nothing is stored for it. */
+/** Returns the model in the path. Throws 404 for a model that no worker has published, and stores nothing for it. */
 export async function knownModel(c: ApiCall, { models }: ApiContext): Promise<string> {
   const model = c.req.param('model') ?? '';
   const known = await models.reload();
@@ -39,4 +40,4 @@ export async function knownModel(c: ApiCall, { models }: ApiContext): Promise<st
   return model;
 }
 
-export const notAnAdmin = errorAnswer('The key is not one of an admin.', noAdminKey());
+export const notAnAdmin = describeErrorAnswer('The key is not an admin key.', noAdminKey());

@@ -1,19 +1,21 @@
-/** Bull Board, for a look at the deliveries of webhooks, which BullMQ has. It only reads: `/v1/webhooks` is what sends again. */
+/** Adds a read-only Bull Board of the webhook deliveries in BullMQ. `/v1/webhooks` resends webhooks. */
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { HonoAdapter } from '@bull-board/hono';
 import type { StoreConnection } from '@darkroom/store';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { boardPath } from '../auth/admin-access.ts';
-import type { ApiContext } from '../context.ts';
-import type { Api } from '../http/api-route.ts';
+import type { ApiContext } from '../context/context.ts';
+import { pathPrefixOf } from '../http/public-url.ts';
 import { pageHeaders } from '../pages/page-file.ts';
+import type { Api } from '../http/api-env.ts';
 
-/** It styles its elements in place, and would load a font from somebody else's server. */
+/** Allows the board's inline styles, and blocks the font that it loads from a third-party server. */
 const headers = pageHeaders({ 'style-src': "'self' 'unsafe-inline'", 'font-src': "'self'", 'base-uri': "'self'" });
 
-export function addAdminBoard(api: Api, { askStore }: ApiContext): void {
-  const adapter = new ReadingAdapter(serveStatic);
+export function addAdminBoard(api: Api, { withStore, config }: ApiContext): void {
+  const pathPrefix = pathPrefixOf(config.publicUrl);
+  const adapter = new ReadOnlyAdapter(serveStatic);
   adapter.setBasePath(boardPath);
   const board = createBullBoard({
     queues: [],
@@ -22,31 +24,34 @@ export function addAdminBoard(api: Api, { askStore }: ApiContext): void {
       uiConfig: {
         boardTitle: 'Darkroom queues',
         hideDocsLink: true,
-        // That would take CLIENT LIST, which is none of our users' business; `/status` has the workers.
+        // Needs CLIENT LIST, which the Redis user may not call; `/status` shows the workers.
         showWorkers: false,
-        miscLinks: [{ text: 'Darkroom', url: '/admin' }],
+        miscLinks: [{ text: 'Darkroom', url: `${pathPrefix}/admin` }],
       },
     },
   });
-  // A fault is answered and logged like all others.
+  // Errors go to the app's error handler.
   adapter.setErrorHandler((error) => {
     throw error;
   });
-  let isShown = false;
+  let isQueueAdded = false;
   api.use(`${boardPath}/*`, async (c, next) => {
     for (const [name, value] of Object.entries(headers)) c.header(name, value);
     if (!c.req.path.startsWith(`${boardPath}/api/`)) return next();
-    await askStore(async (store) => {
-      if (!isShown) board.addQueue(createQueueAdapter(store));
-      isShown = true;
+    await withStore(async (store) => {
+      if (!isQueueAdded) board.addQueue(createQueueAdapter(store));
+      isQueueAdded = true;
       await next();
     });
   });
-  api.route(boardPath, adapter.registerPlugin());
+  const plugin = adapter.registerPlugin();
+  // URLs in the page need the proxy's path prefix; the routes registered above must not have it.
+  adapter.setBasePath(`${pathPrefix}${boardPath}`);
+  api.route(boardPath, plugin);
 }
 
-/** Without the routes that change something. */
-class ReadingAdapter extends HonoAdapter {
+/** Hono adapter that registers only GET routes. */
+class ReadOnlyAdapter extends HonoAdapter {
   override setApiRoutes(routes: Parameters<HonoAdapter['setApiRoutes']>[0]): this {
     return super.setApiRoutes(routes.filter(({ method }) => method === 'get'));
   }
@@ -54,7 +59,7 @@ class ReadingAdapter extends HonoAdapter {
 
 function createQueueAdapter(store: StoreConnection): BullMQAdapter {
   const adapter = new BullMQAdapter(store.deliveries(), { readOnlyMode: true, displayName: 'webhooks' });
-  // A message holds an address, which may hold a secret, and what is sent there.
+  // Hide the other fields: the body, and the webhook's URL, which may contain a secret.
   adapter.setFormatter('data', ({ requestId, type }: Record<string, unknown>) => ({ requestId, type }));
   return adapter;
 }

@@ -1,6 +1,14 @@
-import { askWorker, listWorkers, pauseModel, resumeModel } from '@darkroom/store';
+import {
+  sendCommand,
+  forgetModel,
+  type ForgetModelResult,
+  listWorkers,
+  pauseModel,
+  resumeModel,
+} from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import { commonErrors, jsonAnswer, noSuchModel, type Route } from '../http/api-route.ts';
+import { ApiError } from '../http/api-error.ts';
+import { commonErrors, describeErrorAnswer, jsonAnswer, noSuchModel, type Route } from '../openapi/api-route.ts';
 import { audit, knownModel, notAnAdmin } from './admin-action.ts';
 
 const pauseSchema = z.strictObject({ model: z.string(), is_paused: z.boolean() }).openapi('ModelPause');
@@ -13,51 +21,92 @@ function pausing(isPaused: boolean, words: { summary: string; description?: stri
     ...words,
     responses: {
       ...commonErrors,
-      200: jsonAnswer('So it is, now or before.', pauseSchema),
+      200: jsonAnswer('The state after the call; the same if it was set before.', pauseSchema),
       403: notAnAdmin,
       404: noSuchModel,
     },
     async handle(c, context) {
       const model = await knownModel(c, context);
-      await context.askStore((store) => (isPaused ? pauseModel : resumeModel)(store, model));
+      await context.withStore((store) => (isPaused ? pauseModel : resumeModel)(store, model));
       audit(c, context, { action: `${verb} model`, model, outcome: `${verb}d` });
       return c.json({ model, is_paused: isPaused }, 200);
     },
   };
 }
 
-const reload: Route = {
+const restart: Route = {
   method: 'post',
-  path: '/admin/models/{model}/reload',
-  summary: 'Have the workers of a model load its files anew',
+  path: '/admin/models/{model}/restart',
+  summary: 'Restart the workers of a model, which loads its files anew',
   description:
-    'One after the other, so that the others serve meanwhile: each gets no more requests, ends those it has, and loads what lies there. Requests wait while there is no other. If it cannot be loaded, that worker tries again and again, and the others stay as they are. A worker that sleeps loads it for its next request, and so does one whose models take turns (`MEMORY_BUDGET_MB`).',
+    'Restarts one worker after the other while the others serve: each requeues its requests with their progress and loads the files. With a single worker, requests wait. If loading fails, that worker retries and the others keep their version. A worker whose models take turns (`MEMORY_BUDGET_MB`) loads the files for its next request.',
   responses: {
     ...commonErrors,
     202: jsonAnswer(
-      'These were told. `/status` says when it is so.',
-      z.strictObject({ model: z.string(), workers: z.array(z.string()) }).openapi('ModelReload'),
+      'These workers will restart. `/status` shows when they have.',
+      z.strictObject({ model: z.string(), workers: z.array(z.string()) }).openapi('ModelRestart'),
     ),
     403: notAnAdmin,
     404: noSuchModel,
   },
   async handle(c, context) {
     const model = await knownModel(c, context);
-    const workers = await context.askStore(async (store) => {
+    const workers = await context.withStore(async (store) => {
       const all = await listWorkers(store, model);
-      await Promise.all(all.map((worker) => askWorker(store, worker, 'reload')));
+      await Promise.all(all.map((worker) => sendCommand(store, worker, { type: 'restart' })));
       return all.map(({ workerId }) => workerId);
     });
-    audit(c, context, { action: 'reload model', model, outcome: 'asked' });
+    audit(c, context, { action: 'restart model', model, outcome: 'requested' });
     return c.json({ model, workers }, 202);
   },
 };
 
+type InUse = Extract<ForgetModelResult, { status: 'in-use' }>;
+
+const forget: Route = {
+  method: 'delete',
+  path: '/admin/models/{model}',
+  summary: 'Forget a model that no worker serves',
+  description:
+    'Deletes its name, counters and failed requests; new requests for it get a 404 until a worker publishes the model again. Results of ended requests stay readable until they expire. A model that no worker has served for a day is deleted automatically.',
+  responses: {
+    ...commonErrors,
+    200: jsonAnswer(
+      'The model was deleted.',
+      z.strictObject({ model: z.string(), status: z.literal('forgotten') }).openapi('ModelForgotten'),
+    ),
+    403: notAnAdmin,
+    404: noSuchModel,
+    409: describeErrorAnswer(
+      'Workers serve it, requests wait or run, or webhooks are unsent.',
+      modelInUse('emoji-sd', { status: 'in-use', workers: 1, openRequests: 3, unsentWebhooks: 0 }),
+    ),
+  },
+  async handle(c, context) {
+    const model = await knownModel(c, context);
+    const result = await context.withStore((store) => forgetModel(store, model));
+    audit(c, context, { action: 'forget model', model, outcome: result.status });
+    if (result.status === 'in-use') throw modelInUse(model, result);
+    await Promise.all([context.models.reload(), context.pools.reload()]);
+    return c.json({ model, status: 'forgotten' }, 200);
+  },
+};
+
+function modelInUse(model: string, { workers, openRequests, unsentWebhooks }: InUse): ApiError {
+  const reasons = [
+    workers > 0 && `${workers} of its workers are running: stop them first`,
+    openRequests > 0 && `${openRequests} of its requests wait or run: cancel them, or let them end`,
+    unsentWebhooks > 0 && `${unsentWebhooks} of its webhooks are unsent: check that a webhook-sender runs`,
+  ].filter((reason) => reason !== false);
+  return new ApiError(409, 'model_in_use', `Model ${model} cannot be forgotten: ${reasons.join('; ')}.`);
+}
+
 export const adminModelRoutes: readonly Route[] = [
   pausing(true, {
-    summary: 'Start no more requests of a model',
-    description: 'Requests are still taken in and wait, and their deadlines run. What runs goes on to its end.',
+    summary: 'Pause a model: start none of its requests',
+    description: 'Requests are still accepted and wait; their deadlines count. Running requests continue to their end.',
   }),
-  pausing(false, { summary: 'Start requests of a model again' }),
-  reload,
+  pausing(false, { summary: 'Resume a paused model' }),
+  restart,
+  forget,
 ];

@@ -1,37 +1,62 @@
-/** Failed requests of all owners: none of what they asked for is shown. */
+/** Failed requests of all owners, without their inputs. */
 import { isoTime } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
-import { type DeadRequest, dropRequest, listDead, listShards, retryRequest } from '@darkroom/store';
+import {
+  type DeadRequest,
+  dropRequest,
+  listDead,
+  listShards,
+  readFailure,
+  readRequest,
+  retryRequest,
+} from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { present, requestIdOf } from '../follow/find-request.ts';
-import { ApiError } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, exampleId, jsonAnswer, requestErrors, type Route } from '../http/api-route.ts';
+import { ApiError, modelNotFound } from '../http/api-error.ts';
+import {
+  commonErrors,
+  describeErrorAnswer,
+  exampleId,
+  jsonAnswer,
+  requestErrors,
+  type Route,
+} from '../openapi/api-route.ts';
 import { noStore } from '../http/urls.ts';
 import { withoutPrivate } from '../submit/admit.ts';
-import { listSchema } from '../v1/api-schemas.ts';
+import { listSchema } from '../openapi/api-schemas.ts';
 import { audit, notAnAdmin } from './admin-action.ts';
 
 const listedPerModel = 50;
+
+const failureSchema = z
+  .strictObject({
+    code: z.string().openapi({ description: '`engine_error`, `out_of_memory`, `timeout` or `worker_lost`.' }),
+    message: z.string().openapi({ description: 'Message of the engine or module; the log has the stack.' }),
+    worker: z.string(),
+  })
+  .nullable()
+  .openapi('LastFailure', { description: 'Error of the last failed attempt. The client gets only the code.' });
 
 const deadRequestSchema = z
   .strictObject({
     request_id: z.string().openapi({ example: exampleId }),
     model: z.string(),
-    owner: z.string().nullable().openapi({ description: 'The name of the key; null when its time is over.' }),
+    owner: z.string().nullable().openapi({ description: 'The name of the key; null if the request has expired.' }),
     failed_at: z.iso.datetime(),
     attempts: z.int().min(0).nullable().openapi({ description: 'Deliveries to a worker.' }),
     code: z.string().nullable(),
     reason: z.string(),
-    is_retryable: z.boolean().openapi({ description: 'What it asked for is still stored.' }),
+    failure: failureSchema,
+    is_retryable: z.boolean().openapi({ description: 'True while its input is still stored.' }),
   })
   .openapi('DeadRequest');
 export const deadRequestListSchema = listSchema('DeadRequestList', deadRequestSchema);
 
 export const retriedSchema = z
   .strictObject({
-    request_id: z.string().openapi({ description: 'Of the new request.', example: exampleId }),
+    request_id: z.string().openapi({ description: 'Id of the new request.', example: exampleId }),
     retry_of: z.string(),
-    is_new: z.boolean().openapi({ description: 'False when it was retried before: the request is that one.' }),
+    is_new: z.boolean().openapi({ description: 'False if it was retried before: then this is the id of that retry.' }),
   })
   .openapi('Retried');
 
@@ -40,11 +65,11 @@ const droppedSchema = z.strictObject({ request_id: z.string(), status: z.literal
 const list: Route = {
   method: 'get',
   path: '/admin/dead-requests',
-  summary: 'Failed requests that nobody has retried or dropped',
-  description: `Of all owners, newest first, at most ${listedPerModel} of each model; not what they asked for.`,
-  responses: { ...commonErrors, 200: jsonAnswer('As it is now.', deadRequestListSchema), 403: notAnAdmin },
-  async handle(c, { askStore }) {
-    const dead = await askStore(async (store) => {
+  summary: 'Failed requests that were neither retried nor dropped',
+  description: `Requests of all owners without their inputs, newest first, at most ${listedPerModel} per model.`,
+  responses: { ...commonErrors, 200: jsonAnswer('The current state.', deadRequestListSchema), 403: notAnAdmin },
+  async handle(c, { withStore }) {
+    const dead = await withStore(async (store) => {
       const shards = await listShards(store);
       return (await Promise.all(shards.map((shard) => listDead(store, shard, listedPerModel)))).flat();
     });
@@ -53,26 +78,55 @@ const list: Route = {
   },
 };
 
+const requestFailureSchema = z
+  .strictObject({
+    request_id: z.string().openapi({ example: exampleId }),
+    status: z.string(),
+    attempts: z.int().min(0).openapi({ description: 'Deliveries to a worker.' }),
+    error: z
+      .strictObject({ code: z.string(), message: z.string() })
+      .nullable()
+      .openapi({ description: 'The error that the client gets.' }),
+    failure: failureSchema,
+  })
+  .openapi('RequestFailure');
+
+const why: Route = {
+  method: 'get',
+  path: '/admin/requests/{id}',
+  summary: 'Errors of a request and of its last failed attempt',
+  description: 'For any owner and any state; without the input.',
+  responses: { ...requestErrors, 200: jsonAnswer('The current state.', requestFailureSchema), 403: notAnAdmin },
+  async handle(c, { withStore }) {
+    const id = requestIdOf(c);
+    const [found, failure = null] = await withStore((store) =>
+      Promise.all([readRequest(store, id), readFailure(store, id)]),
+    );
+    const { state, attempts, error = null } = present(id, found).request;
+    return c.json({ request_id: id, status: state, attempts, error, failure }, 200, noStore);
+  },
+};
+
 const retry: Route = {
   method: 'post',
   path: '/admin/dead-requests/{id}/retry',
-  summary: 'Ask again for what a failed request asked for',
+  summary: 'Retry a failed request',
   description:
-    'A new request of the same owner, with as much time as the first was given; limits do not count. The failed one stays as it is and says what it was `retried_as`. Asking twice makes one.',
+    'Creates a new request of the same owner with the same input and timeout, regardless of limits. The failed request stays and names the new one in `retried_as`. A second call returns the same retry.',
   responses: {
     ...requestErrors,
-    202: jsonAnswer('It waits, now or since it was retried before.', retriedSchema),
+    202: jsonAnswer('The retry was queued, now or by an earlier call.', retriedSchema),
     403: notAnAdmin,
-    409: errorAnswer(
-      'It has not failed (`request_not_failed`), or its prompts are not kept (`input_not_kept`).',
+    409: describeErrorAnswer(
+      'It has not failed (`request_not_failed`), or its input is not stored (`input_not_kept`).',
       notFailed(exampleId, 'running'),
     ),
   },
   async handle(c, context) {
     const id = requestIdOf(c);
     const strip = context.config.storePrompts ? undefined : withoutPrivate(context.kinds);
-    const result = await context.askStore((store, askBytes) =>
-      retryRequest(store, id, { trace: activeTrace(), strip, askBytes }),
+    const result = await context.withStore((store, callBytes) =>
+      retryRequest(store, id, { trace: activeTrace(), strip, callBytes }),
     );
     const { status } = result;
     const retried = status === 'retried' ? { retried_as: result.id } : {};
@@ -80,6 +134,7 @@ const retry: Route = {
     const done = present(id, result);
     if (done.status === 'not-dead') throw notFailed(id, done.state);
     if (done.status === 'not-kept') throw inputNotKept(id);
+    if (done.status === 'forgotten') throw modelNotFound(done.model, await context.models.get());
     return c.json({ request_id: done.id, retry_of: id, is_new: done.isNew }, 202);
   },
 };
@@ -88,16 +143,16 @@ const drop: Route = {
   method: 'post',
   path: '/admin/dead-requests/{id}/drop',
   summary: 'Remove a failed request now',
-  description: 'With its events, pictures and prompts. From then on its id is answered with 410.',
+  description: 'Deletes the request with its events, images and prompts. Its id returns 410 from then on.',
   responses: {
     ...requestErrors,
-    200: jsonAnswer('Nothing is left.', droppedSchema),
+    200: jsonAnswer('The request was deleted.', droppedSchema),
     403: notAnAdmin,
-    409: errorAnswer('It has not failed.', notFailed(exampleId, 'running')),
+    409: describeErrorAnswer('It has not failed.', notFailed(exampleId, 'running')),
   },
   async handle(c, context) {
     const id = requestIdOf(c);
-    const result = await context.askStore((store) => dropRequest(store, id));
+    const result = await context.withStore((store) => dropRequest(store, id));
     audit(c, context, { action: 'drop request', request_id: id, outcome: result.status });
     const done = present(id, result);
     if (done.status === 'not-dead') throw notFailed(id, done.state);
@@ -105,7 +160,7 @@ const drop: Route = {
   },
 };
 
-export const adminRequestRoutes: readonly Route[] = [list, retry, drop];
+export const adminRequestRoutes: readonly Route[] = [list, why, retry, drop];
 
 function deadView(dead: DeadRequest): z.infer<typeof deadRequestSchema> {
   return {
@@ -116,6 +171,7 @@ function deadView(dead: DeadRequest): z.infer<typeof deadRequestSchema> {
     attempts: dead.attempts ?? null,
     code: dead.code ?? null,
     reason: dead.reason,
+    failure: dead.failure ?? null,
     is_retryable: dead.isRetryable,
   };
 }
@@ -125,6 +181,6 @@ function notFailed(id: string, state: string): ApiError {
 }
 
 function inputNotKept(id: string): ApiError {
-  const message = `What request ${id} asked for is not kept (STORE_PROMPTS=false): only its owner can send it again.`;
+  const message = `The input of request ${id} is not stored (STORE_PROMPTS=false): only its owner can send it again.`;
   return new ApiError(409, 'input_not_kept', message);
 }

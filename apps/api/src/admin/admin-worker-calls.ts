@@ -1,15 +1,15 @@
-/** Calls of workers: each that is meant is asked, and what it says is in the answer. */
+/** Admin routes that send a command to workers and return their replies. */
 import { cutText, modelOfShard } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
+import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
 import { noStore } from '../http/urls.ts';
-import { count } from '../v1/api-schemas.ts';
+import { count } from '../openapi/api-schemas.ts';
 import { audit, notAnAdmin } from './admin-action.ts';
 import { callWorkers, type WorkerAnswer } from './call-workers.ts';
 
-/** As workers say it; what they do not know they leave out. */
-interface Said {
+/** Reply of a worker; unknown fields are missing. */
+interface WorkerReply {
   state?: 'loading' | 'ready' | 'vacating' | 'asleep' | 'stopping';
   isHealthy?: boolean;
   latencyMs?: number;
@@ -19,36 +19,36 @@ interface Said {
   engineBytes?: number;
 }
 
-const whose = {
+const workerFields = {
   worker: z.string(),
   model: z.string(),
   state: z.enum(['loading', 'ready', 'vacating', 'asleep', 'stopping']).nullable().openapi({
     description:
-      '`vacating`: it gets no more requests, and frees its memory when it has ended those it has. null: it did not answer within 5 seconds.',
+      '`vacating`: it gets no new requests, and frees its memory once its requests have ended. null: no answer within 5 seconds.',
   }),
 };
-const stateSchema = z.strictObject(whose).openapi('WorkerAnswer');
+const stateSchema = z.strictObject(workerFields).openapi('WorkerAnswer');
 const healthSchema = z
   .strictObject({
-    ...whose,
+    ...workerFields,
     healthy: z.boolean().openapi({
       description:
-        'Its engine answers, or it sleeps. A step that takes longer than 4 seconds keeps an engine from answering.',
+        'True if its engine answers or it sleeps. An engine cannot answer during a step, so steps of more than 4 seconds report false.',
     }),
-    latency_ms: z.number().min(0).nullable().openapi({ description: 'How long the engine took to answer.' }),
-    slots: count.nullable().openapi({ description: 'What its rows take of its room.' }),
-    waiting_requests: count.nullable().openapi({ description: 'Those in the engine that wait for room.' }),
+    latency_ms: z.number().min(0).nullable().openapi({ description: 'Response time of the engine.' }),
+    slots: count.nullable().openapi({ description: 'Slots that its rows use.' }),
+    waiting_requests: count.nullable().openapi({ description: 'Requests in the engine that wait for slots.' }),
   })
   .openapi('WorkerHealth');
 const memorySchema = z
   .strictObject({
-    ...whose,
+    ...workerFields,
     process_bytes: count.nullable().openapi({
       description:
-        "Of the worker's process, in which there may be other models: its share of every page (PSS), or what is resident.",
+        "Memory of the worker's process, which other models may share: proportional set size (PSS) or resident set size.",
     }),
     engine_bytes: count.nullable().openapi({
-      description: 'Of the process that has the model; null if there is none, as while it sleeps.',
+      description: 'Memory of the engine process; null if there is none, such as while it sleeps.',
     }),
   })
   .openapi('WorkerMemory');
@@ -57,7 +57,7 @@ interface CallOptions<Answer extends z.ZodType> {
   summary: string;
   description: string;
   schema: Answer;
-  view: (said: Said) => Omit<z.infer<Answer>, 'worker' | 'model' | 'state'>;
+  view: (reply: WorkerReply) => Omit<z.infer<Answer>, 'worker' | 'model' | 'state'>;
 }
 
 function callRoute<Answer extends z.ZodType>(
@@ -68,12 +68,15 @@ function callRoute<Answer extends z.ZodType>(
     method: 'post',
     path: `/admin/workers/{worker}/${command}`,
     summary,
-    description: `${description} An id that no worker has means all whose ids begin with it and a dash: those of one start of the worker program.`,
+    description: `${description} An id that no worker has selects all workers whose ids begin with it and a dash: those of one start of the worker program.`,
     responses: {
       ...commonErrors,
-      200: jsonAnswer('What each says, after 5 seconds at most.', z.strictObject({ answers: z.array(schema) })),
+      200: jsonAnswer(
+        'The reply of each worker, after at most 5 seconds.',
+        z.strictObject({ answers: z.array(schema) }),
+      ),
       403: notAnAdmin,
-      404: errorAnswer('No such worker.', workerNotFound('gpu-1')),
+      404: describeErrorAnswer('No such worker.', workerNotFound('gpu-1')),
     },
     async handle(c, context) {
       const worker = c.req.param('worker') ?? '';
@@ -88,21 +91,21 @@ function callRoute<Answer extends z.ZodType>(
 
 export const workerCallRoutes: readonly Route[] = [
   callRoute('sleep', {
-    summary: 'Have a worker free the memory of its model',
+    summary: 'Put a worker to sleep: free the memory of its model',
     description:
-      'It gets no more requests until then, and ends those it has. It stays registered, and loads the model again for its next request.',
+      'It first ends its requests and gets no new ones. It stays registered, and loads the model again for its next request.',
     schema: stateSchema,
     view: () => ({}),
   }),
   callRoute('wake', {
-    summary: 'Have a worker load its model now',
-    description: 'Without waiting for a request. Nothing happens if it is awake.',
+    summary: 'Wake a worker: load its model now',
+    description: 'Loads the model before the next request. Does nothing if the worker is awake.',
     schema: stateSchema,
     view: () => ({}),
   }),
   callRoute('check_health', {
-    summary: 'Ask a worker, and its engine, how they are',
-    description: 'Each device process answers for itself.',
+    summary: 'Check the health of a worker and its engine',
+    description: 'Each device process answers separately.',
     schema: healthSchema,
     view: ({ isHealthy = false, latencyMs = null, slots = null, waitingRequests = null }) => ({
       healthy: isHealthy,
@@ -112,18 +115,18 @@ export const workerCallRoutes: readonly Route[] = [
     }),
   }),
   callRoute('memory', {
-    summary: 'Ask a worker what memory it takes',
-    description: "The machine's, in bytes, not that of a GPU.",
+    summary: 'Read the memory use of a worker',
+    description: 'Host memory in bytes, without GPU memory.',
     schema: memorySchema,
     view: ({ processBytes = null, engineBytes = null }) => ({ process_bytes: processBytes, engine_bytes: engineBytes }),
   }),
 ];
 
-function answerView({ workerId, model, answer = {} }: WorkerAnswer, view: (said: Said) => object): object {
-  const said = answer as Said;
-  return { worker: workerId, model: modelOfShard(model), state: said.state ?? null, ...view(said) };
+function answerView({ workerId, shard, answer = {} }: WorkerAnswer, view: (reply: WorkerReply) => object): object {
+  const reply = answer as WorkerReply;
+  return { worker: workerId, model: modelOfShard(shard), state: reply.state ?? null, ...view(reply) };
 }
 
 export function workerNotFound(worker: string): ApiError {
-  return new ApiError(404, 'worker_not_found', `There is no worker ${cutText(worker)} here.`);
+  return new ApiError(404, 'worker_not_found', `There is no worker ${cutText(worker)}.`);
 }

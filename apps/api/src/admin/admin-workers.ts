@@ -1,7 +1,7 @@
-import { listWorkers, resumeWorker, type StoreConnection, withdrawWorker, type WorkerName } from '@darkroom/store';
+import { listWorkers, resumeWorker, type StoreConnection, drainByOperator, type WorkerName } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
+import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
 import { audit, knownModel, notAnAdmin } from './admin-action.ts';
 import { workerCallRoutes, workerNotFound } from './admin-worker-calls.ts';
 
@@ -11,9 +11,9 @@ const drainSchema = z
 
 const responses = {
   ...commonErrors,
-  200: jsonAnswer('So it is, now or before.', drainSchema),
+  200: jsonAnswer('The state after the call; the same if it was set before.', drainSchema),
   403: notAnAdmin,
-  404: errorAnswer(
+  404: describeErrorAnswer(
     'No such worker (`worker_not_found`), or no such model (`model_not_found`).',
     workerNotFound('gpu-1'),
   ),
@@ -23,16 +23,15 @@ export const adminWorkerRoutes: readonly Route[] = [
   {
     method: 'post',
     path: '/admin/models/{model}/workers/{worker}/drain',
-    summary: 'Give a worker no more requests',
-    description:
-      'It finishes what it has, and stays, doing nothing, until it is resumed or stopped. Started anew it is not drained.',
+    summary: 'Drain a worker: give it no new requests',
+    description: 'It finishes its requests and then idles until it is resumed or stopped. A restart ends the drain.',
     responses,
     async handle(c, context) {
       const model = await knownModel(c, context);
       const worker = c.req.param('worker') ?? '';
-      const isThere = await context.askStore(async (store) => {
+      const isThere = await context.withStore(async (store) => {
         const found = await findInModel(store, model, worker);
-        return found !== undefined && withdrawWorker(store, found);
+        return found !== undefined && drainByOperator(store, found);
       });
       if (!isThere) throw workerNotFound(worker);
       audit(c, context, { action: 'drain worker', model, worker, outcome: 'draining' });
@@ -42,12 +41,15 @@ export const adminWorkerRoutes: readonly Route[] = [
   {
     method: 'post',
     path: '/admin/models/{model}/workers/{worker}/resume',
-    summary: 'Give a drained worker requests again',
-    responses: { ...responses, 409: errorAnswer('It drains because it stops.', workerStopping('gpu-1')) },
+    summary: 'Resume a drained worker',
+    responses: {
+      ...responses,
+      409: describeErrorAnswer('The worker is draining because it is stopping.', workerStopping('gpu-1')),
+    },
     async handle(c, context) {
       const model = await knownModel(c, context);
       const worker = c.req.param('worker') ?? '';
-      const result = await context.askStore(async (store) => {
+      const result = await context.withStore(async (store) => {
         const found = await findInModel(store, model, worker);
         return found === undefined ? 'unknown' : resumeWorker(store, found);
       });
@@ -60,11 +62,11 @@ export const adminWorkerRoutes: readonly Route[] = [
   ...workerCallRoutes,
 ];
 
-/** With the shard of the model that it is in. */
+/** Returns the worker with the shard of the model that it serves. */
 async function findInModel(store: StoreConnection, model: string, worker: string): Promise<WorkerName | undefined> {
   return (await listWorkers(store, model)).find(({ workerId }) => workerId === worker);
 }
 
 function workerStopping(worker: string): ApiError {
-  return new ApiError(409, 'worker_stopping', `Worker ${worker} stops: it takes no work any more.`);
+  return new ApiError(409, 'worker_stopping', `Worker ${worker} is stopping and takes no new requests.`);
 }

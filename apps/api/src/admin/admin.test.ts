@@ -1,4 +1,4 @@
-/** What admins do, over HTTP: what is answered, what is logged, and what is shown to nobody. */
+/** Admin routes over HTTP: answers, audit log and privacy. */
 import {
   answerCall,
   connectStore,
@@ -9,15 +9,18 @@ import {
   registerWorker,
   pauseModel,
   readRequest,
+  unregisterWorker,
 } from '@darkroom/store';
+import { openTestStore } from '@darkroom/testing';
 import type { z } from '@hono/zod-openapi';
 import { expect, it, onTestFinished } from 'vitest';
 import { deadRequestListSchema, retriedSchema } from './admin-requests.ts';
-import { type ApiKey, hashKey } from '../auth/api-keys.ts';
+import { hashKey } from '../auth/api-keys.ts';
 import { errorSchema } from '../http/error-response.ts';
-import { modelListSchema, requestSchema } from '../v1/api-schemas.ts';
+import { modelListSchema, requestSchema } from '../openapi/api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { createTestApi, openTestApi, type TestApi, type TestApiOptions } from '../testing/test-api.ts';
+import type { ApiKey } from '../http/api-env.ts';
 
 const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined };
 const olga: ApiKey = { name: 'olga', ...plain, isAdmin: true };
@@ -27,7 +30,11 @@ function openAdmin(options: TestApiOptions = {}): Promise<TestApi> {
   return openTestApi({ apiKeys: new Map([[hashKey('root'), olga]]), ...options });
 }
 
-async function ask(test: TestApi, method: 'GET' | 'POST', path: string): Promise<[status: number, body: unknown]> {
+async function ask(
+  test: TestApi,
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+): Promise<[status: number, body: unknown]> {
   const response = await test.api.request(`/admin${path}`, { method, headers: { Authorization: 'Bearer root' } });
   return [response.status, await response.json()];
 }
@@ -44,13 +51,13 @@ async function listed(test: TestApi): Promise<z.infer<typeof deadRequestListSche
 function audited(test: TestApi): Record<string, unknown>[] {
   return test.lines
     .map((line) => JSON.parse(line) as Record<string, unknown>)
-    .filter(({ msg }) => msg === 'administered')
+    .filter(({ msg }) => msg === 'admin action')
     .map(({ admin, action, model, worker, request_id, outcome, retried_as }) =>
       JSON.parse(JSON.stringify({ admin, action, model, worker, request_id, outcome, retried_as })),
     );
 }
 
-/** A failed request that asked for 'a secret fox'. */
+/** Fails a request with the prompt 'a secret fox' and returns its id. */
 async function fail(test: TestApi): Promise<string> {
   await startWorker(test.store);
   const id = await test.submit({ prompt: 'a secret fox', timeout_s: 100 });
@@ -58,13 +65,13 @@ async function fail(test: TestApi): Promise<string> {
   return id;
 }
 
-it('pauses a model: requests are taken in, nobody says when they end, and resuming is the end of it', async () => {
+it('pauses a model: accepts requests without eta_seconds, until it is resumed', async () => {
   let nowMs = Date.now();
   const test = await openAdmin({ clock: { now: () => nowMs } });
   await startWorker(test.store);
   const range = { fast: 20, slow: 30 };
   const pace = { costMs: range, stepMs: range, remainingCost: 0 };
-  await heartbeatWorker(test.store, { model: 'tiny', workerId: 'w1', incarnation: 'first' }, { pace });
+  await heartbeatWorker(test.store, { shard: 'tiny', workerId: 'w1', incarnation: 'first' }, { pace });
   expect(await (await test.post({ prompt: 'a fox' })).json()).toHaveProperty('eta_seconds');
   expect(await ask(test, 'POST', '/models/tiny/pause')).toEqual([200, { model: 'tiny', is_paused: true }]);
   expect(await ask(test, 'POST', '/models/tiny/pause')).toEqual([200, { model: 'tiny', is_paused: true }]);
@@ -85,14 +92,14 @@ it('pauses a model: requests are taken in, nobody says when they end, and resumi
   ]);
 });
 
-it('has all workers of a model load it anew, and says which', async () => {
+it('restarts all workers of a model and lists them', async () => {
   const test = await openAdmin();
   await startWorker(test.store);
-  const inbox = openInbox(test.store, { model: 'tiny', workerId: 'w1' });
+  const inbox = openInbox(test.store, () => ({ shard: 'tiny', workerId: 'w1' }));
   onTestFinished(() => inbox.close());
-  expect(await ask(test, 'POST', '/models/tiny/reload')).toEqual([202, { model: 'tiny', workers: ['w1'] }]);
-  expect(await inbox.next(1)).toEqual([{ type: 'reload' }]);
-  expect(audited(test)).toEqual([{ admin: 'olga', action: 'reload model', model: 'tiny', outcome: 'asked' }]);
+  expect(await ask(test, 'POST', '/models/tiny/restart')).toEqual([202, { model: 'tiny', workers: ['w1'] }]);
+  expect(await inbox.next(1)).toEqual([{ type: 'restart' }]);
+  expect(audited(test)).toEqual([{ admin: 'olga', action: 'restart model', model: 'tiny', outcome: 'requested' }]);
 });
 
 it('drains a worker and resumes it', async () => {
@@ -108,28 +115,28 @@ it('drains a worker and resumes it', async () => {
   ]);
 });
 
-/** One that answers the next call as it is told to. @returns what it was asked. */
+/** Answers the next call of a worker with `answer` and returns the command. */
 async function answerNext(test: TestApi, workerId: string, answer: object): Promise<string> {
-  const inbox = openInbox(test.store, { model: 'tiny', workerId });
+  const inbox = openInbox(test.store, () => ({ shard: 'tiny', workerId }));
   onTestFinished(() => inbox.close());
   for (;;) {
     const [message] = await inbox.next(1);
     if (message === undefined) continue;
     const { type, call } = message as { type: string; call: string };
-    await answerCall(test.store, { model: 'tiny', workerId }, { call, answer });
+    await answerCall(test.store, { shard: 'tiny', workerId }, { call, answer });
     return type;
   }
 }
 
-it('calls each worker of a start, and waits for none that does not answer', async () => {
+it('calls each worker of one start, and does not wait past the timeout', async () => {
   const test = await openAdmin({ callWaitMs: 500 });
   const ids = ['box-0', 'box-1', 'boxes'];
   for (const workerId of ids) {
-    const worker = { model: 'tiny', workerId, incarnation: 'first' };
+    const worker = { shard: 'tiny', workerId, incarnation: 'first' };
     await registerWorker(test.store, worker, { state: 'ready', capacity: 8, info: {} });
   }
-  const said = { state: 'ready', isHealthy: true, latencyMs: 2, slots: 3, waitingRequests: 1 };
-  const asked = answerNext(test, 'box-0', said);
+  const reply = { state: 'ready', isHealthy: true, latencyMs: 2, slots: 3, waitingRequests: 1 };
+  const received = answerNext(test, 'box-0', reply);
   const who = { worker: 'box-0', model: 'tiny', state: 'ready' };
   const health = { healthy: true, latency_ms: 2, slots: 3, waiting_requests: 1 };
   const none = { healthy: false, latency_ms: null, slots: null, waiting_requests: null };
@@ -142,7 +149,7 @@ it('calls each worker of a start, and waits for none that does not answer', asyn
       ],
     },
   ]);
-  expect(await asked).toBe('check_health');
+  expect(await received).toBe('check_health');
   expect(audited(test)).toMatchObject([{ action: 'check_health worker', worker: 'box', outcome: '1 of 2 answered' }]);
 });
 
@@ -150,22 +157,22 @@ it.each([
   ['sleep', {}, {}],
   ['wake', {}, {}],
   ['memory', { processBytes: 7 }, { process_bytes: 7, engine_bytes: null }],
-])('has a worker %s, wherever it is', async (command, more, shown) => {
+])('sends %s to a worker of any shard', async (command, more, shown) => {
   const test = await openAdmin({ callWaitMs: 60_000 });
   await startWorker(test.store);
-  const asked = answerNext(test, 'w1', { state: 'vacating', ...more });
+  const received = answerNext(test, 'w1', { state: 'vacating', ...more });
   const answer = { worker: 'w1', model: 'tiny', state: 'vacating', ...shown };
   expect(await ask(test, 'POST', `/workers/w1/${command}`)).toEqual([200, { answers: [answer] }]);
-  expect(await asked).toBe(command);
+  expect(await received).toBe(command);
   expect(await codeOf(ask(test, 'POST', `/workers/w9/${command}`))).toEqual([404, 'worker_not_found']);
 });
 
-it('counts the loading where all workers sleep', async () => {
+it('includes the load time in eta_seconds if all workers sleep', async () => {
   let nowMs = 1000;
   const test = await openAdmin({ clock: { now: () => nowMs } });
   await startWorker(test.store);
-  const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
-  // 7 s of loading are counted where somebody has to load first.
+  const worker = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
+  // The load time of 7 s is added if no worker has the model in memory.
   const range = { fast: 20, slow: 30 };
   await heartbeatWorker(test.store, worker, { pace: { costMs: range, stepMs: range, remainingCost: 0 } });
   await registerWorker(test.store, worker, { state: 'asleep', capacity: 8, info: {}, loadMs: 7000 });
@@ -180,10 +187,10 @@ it('counts the loading where all workers sleep', async () => {
   expect(asleep - (await earliest())).toBeCloseTo(7);
 });
 
-it('knows nothing of models and workers that are not there, and stores nothing for them', async () => {
+it('returns 404 for unknown models and workers, and stores nothing for them', async () => {
   const test = await openAdmin();
   const before = await test.store.redis.keys(`${test.store.prefix}:*`);
-  for (const verb of ['pause', 'resume', 'reload'])
+  for (const verb of ['pause', 'resume', 'restart'])
     expect(await codeOf(ask(test, 'POST', `/models/other/${verb}`))).toEqual([404, 'model_not_found']);
   for (const verb of ['drain', 'resume']) {
     expect(await codeOf(ask(test, 'POST', `/models/tiny/workers/w9/${verb}`))).toEqual([404, 'worker_not_found']);
@@ -192,7 +199,7 @@ it('knows nothing of models and workers that are not there, and stores nothing f
   expect(await test.store.redis.keys(`${test.store.prefix}:*`)).toEqual(before);
 });
 
-it('lists the dead without what they asked for', async () => {
+it('lists dead requests without their inputs', async () => {
   const test = await openAdmin();
   const id = await fail(test);
   const [, body] = await ask(test, 'GET', '/dead-requests');
@@ -210,7 +217,29 @@ it('lists the dead without what they asked for', async () => {
   ]);
 });
 
-it('retries a dead request as one of its own, which both say', async () => {
+it('shows the error of a request to operators, and only its code to the client', async () => {
+  const test = await openAdmin({ store: openTestStore({ maxAttempts: 2 }) });
+  const id = await test.submit({ prompt: 'a fox' });
+  await startWorker(test.store);
+  const lost = { code: 'out_of_memory', message: 'threw: CUDA error: out of memory at layer 7' } as const;
+  const failure = { ...lost, worker: 'w1' };
+  for (const [status, error] of [
+    ['queued', null],
+    ['failed', { code: 'out_of_memory', message: 'Failed in all 2 attempts: out of memory.' }],
+  ] as const) {
+    await (await runNext(test.store)).requeue(lost);
+    const view = { request_id: id, status, attempts: status === 'queued' ? 1 : 2, error, failure };
+    expect(await ask(test, 'GET', `/requests/${id}`)).toEqual([200, view]);
+    const seen = [`/v1/predict/${id}`, ...(error === null ? [] : [`/v1/predict/${id}/events`])].map(async (path) =>
+      (await test.api.request(path)).text(),
+    );
+    expect((await Promise.all(seen)).join('')).not.toMatch(/CUDA|layer 7|w1/);
+  }
+  expect(await listed(test)).toMatchObject([{ request_id: id, code: 'out_of_memory', failure }]);
+  expect(await codeOf(ask(test, 'GET', `/requests/${id.slice(0, -1)}`))).toEqual([404, 'request_not_found']);
+});
+
+it('retries a dead request as a new one; each names the other', async () => {
   const test = await openAdmin();
   const id = await fail(test);
   const [status, body] = await ask(test, 'POST', `/dead-requests/${id}/retry`);
@@ -243,7 +272,7 @@ it('retries a dead request as one of its own, which both say', async () => {
   });
 });
 
-it('drops a dead request: 410 from then on', async () => {
+it('drops a dead request: its id returns 410', async () => {
   const test = await openAdmin();
   const id = await fail(test);
   expect(await ask(test, 'POST', `/dead-requests/${id}/drop`)).toEqual([200, { request_id: id, status: 'dropped' }]);
@@ -254,7 +283,7 @@ it('drops a dead request: 410 from then on', async () => {
   expect(await listed(test)).toEqual([]);
 });
 
-it('touches no request that has not failed, and none that it does not know', async () => {
+it('rejects requests that have not failed, and unknown ones', async () => {
   const test = await openAdmin();
   await pauseModel(test.store, 'tiny');
   const id = await test.submit();
@@ -266,14 +295,14 @@ it('touches no request that has not failed, and none that it does not know', asy
   expect(await readRequest(test.store, id)).toMatchObject({ request: { state: 'queued' } });
 });
 
-it('cannot retry what it has not kept', async () => {
+it('returns 409 for a retry if the input is not stored', async () => {
   const test = await openAdmin({ config: { storePrompts: false } });
   const id = await fail(test);
   expect(await listed(test)).toMatchObject([{ request_id: id, is_retryable: false }]);
   expect(await codeOf(ask(test, 'POST', `/dead-requests/${id}/retry`))).toEqual([409, 'input_not_kept']);
 });
 
-it('drops the prompts of a retry too, where they are not to be kept', async () => {
+it('deletes the prompts of a retry too if STORE_PROMPTS is off', async () => {
   const test = await openAdmin();
   const id = await fail(test);
   const strict = await openAdmin({ store: test.store, config: { storePrompts: false } });
@@ -284,7 +313,7 @@ it('drops the prompts of a retry too, where they are not to be kept', async () =
   expect(requestSchema.parse(view).parameters.prompt).toBeNull();
 });
 
-it('shows deliveries of webhooks on the board, read-only and without what is private', async () => {
+it('shows webhook deliveries on the board, read-only and without private data', async () => {
   const test = await openAdmin();
   const requestId = await test.submit({ prompt: 'a secret fox' });
   const message = {
@@ -321,4 +350,43 @@ it('answers 503 for the board while Redis is away', async () => {
   const headers = { Authorization: 'Bearer root' };
   const response = await test.api.request('/admin/queues/api/queues', { headers });
   expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+});
+
+it('deletes an unused model at once, and keeps the results of its requests', async () => {
+  const test = await openAdmin();
+  const id = await fail(test);
+  const forget = () => ask(test, 'DELETE', '/models/tiny');
+  expect(await codeOf(forget())).toEqual([409, 'model_in_use']);
+  await unregisterWorker(test.store, { shard: 'tiny', workerId: 'w1', incarnation: 'first' });
+  const waiting = await test.submit({ timeout_s: 100 });
+  const [status, body] = await forget();
+  expect([status, errorSchema.parse(body).message]).toEqual([
+    409,
+    'Model tiny cannot be forgotten: 1 of its requests wait or run: cancel them, or let them end.',
+  ]);
+  expect((await test.api.request(`/v1/predict/${waiting}`, { method: 'DELETE' })).status).toBe(200);
+  expect(await forget()).toEqual([200, { model: 'tiny', status: 'forgotten' }]);
+  expect(await (await test.api.request('/v1/models')).json()).toMatchObject({ data: [] });
+  expect(await codeOf(forget())).toEqual([404, 'model_not_found']);
+  const polled = await test.api.request(`/v1/predict/${id}`);
+  expect([polled.status, await polled.json()]).toMatchObject([200, { status: 'failed' }]);
+  expect(await codeOf(ask(test, 'POST', `/dead-requests/${id}/retry`))).toEqual([404, 'model_not_found']);
+  expect(audited(test).map(({ action, outcome }) => [action, outcome])).toEqual([
+    ['forget model', 'in-use'],
+    ['forget model', 'in-use'],
+    ['forget model', 'forgotten'],
+    ['retry request', 'forgotten'],
+  ]);
+});
+
+it('answers 404 for a model that another replica has just deleted, and stores nothing', async () => {
+  const test = await openAdmin({ clock: { now: () => 1_700_000_000_000 } });
+  const other = test.replica();
+  await (await other.post({ model: 'tiny', prompt: 'a fox' })).json();
+  const [id] = await test.store.redis.zrange(test.store.keysOf('tiny').waiting, '0', '-1');
+  await test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
+  expect(await ask(test, 'DELETE', '/models/tiny')).toMatchObject([200, {}]);
+  const late = await other.post({ model: 'tiny', prompt: 'a fox' });
+  expect([late.status, await late.json()]).toMatchObject([404, { error: { code: 'model_not_found' } }]);
+  expect(await test.store.redis.zcard(test.store.keysOf('tiny').waiting)).toBe(0);
 });

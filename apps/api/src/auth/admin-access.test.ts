@@ -1,8 +1,9 @@
-/** Who may administer, and from where. */
+/** Access to admin routes: by which key and from which address. */
 import { describe, expect, it } from 'vitest';
-import { type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
+import { type ApiKeys, hashKey } from './api-keys.ts';
 import { errorSchema } from '../http/error-response.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import type { ApiKey } from '../http/api-env.ts';
 
 const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined };
 const alice: [string, ApiKey] = [hashKey('key-of-alice'), { name: 'alice', ...plain, isAdmin: false }];
@@ -34,7 +35,7 @@ describe('without an admin key', () => {
   it.each<[string, ApiKeys, string, Answer]>([
     ['has keys', new Map([alice]), '127.0.0.1', [401, 'missing_api_key']],
     ['has none and can be reached by others', new Map(), '0.0.0.0', [404, 'route_not_found']],
-  ])('there is nothing to administer on a server that %s', async (_what, apiKeys, host, anonymous) => {
+  ])('returns 404 for admin routes on a server that %s', async (_what, apiKeys, host, anonymous) => {
     const test = await openTestApi({ apiKeys, config: { host } });
     for (const path of [pause, list, board, '/admin/queues/api/queues']) {
       expect([path, await ask(test, path)]).toEqual([path, anonymous]);
@@ -44,7 +45,7 @@ describe('without an admin key', () => {
     expect(await (await test.api.request('/openapi.json')).text()).not.toContain('/admin');
   });
 
-  it('whoever is on this machine may, on a server without keys that nobody else reaches', async () => {
+  it('allows local clients of a server without keys that listens on loopback only', async () => {
     const test = await openTestApi({ config: { host: '127.0.0.1' } });
     for (const path of [pause, list, board]) expect([path, await ask(test, path)]).toEqual([path, [200, undefined]]);
     for (const host of ['127.0.0.1:8080', '[::1]:8080'])
@@ -54,12 +55,12 @@ describe('without an admin key', () => {
   });
 
   it.each<[string, string, Record<string, string>]>([
-    ['posts here', '', { Origin: 'https://evil.example' }],
-    ['posts here from nowhere', '', { Origin: 'null' }],
-    ['is shown beside this one', '', { 'Sec-Fetch-Site': 'cross-site' }],
+    ['posts to this server', '', { Origin: 'https://evil.example' }],
+    ['posts with Origin: null', '', { Origin: 'null' }],
+    ['sends Sec-Fetch-Site: cross-site', '', { 'Sec-Fetch-Site': 'cross-site' }],
     ['is of another server on this machine', '', { 'Sec-Fetch-Site': 'same-site' }],
-    ['has a name that leads here', 'http://evil.example', { Origin: 'http://evil.example' }],
-  ])('no page may that %s', async (_what, base, headers) => {
+    ['has a DNS name that resolves to this server', 'http://evil.example', { Origin: 'http://evil.example' }],
+  ])('returns 403 to a page that %s', async (_what, base, headers) => {
     const test = await openTestApi({ config: { host: '127.0.0.1', allowedHosts: ['*'], corsOrigins: ['*'] } });
     for (const path of [pause, list, board])
       expect([path, await ask(test, `${base}${path}`, headers)]).toEqual([path, [403, 'not_an_admin']]);
@@ -67,7 +68,7 @@ describe('without an admin key', () => {
   });
 
   it.each(['Forwarded', 'X-Forwarded-For', 'X-Real-IP', 'Via'])(
-    'nobody may who comes through a proxy on this machine that says %s',
+    'returns 403 to clients of a local proxy that sends %s',
     async (header) => {
       const test = await openTestApi({ config: { host: '127.0.0.1' } });
       for (const path of [pause, list, board])
@@ -77,7 +78,7 @@ describe('without an admin key', () => {
 });
 
 describe('with an admin key', () => {
-  it('lets in who has it, and nobody else', async () => {
+  it('allows only clients with the key', async () => {
     const test = await openTestApi({ apiKeys: both });
     for (const path of [pause, list]) {
       expect([path, await ask(test, path)]).toEqual([path, [401, 'missing_api_key']]);
@@ -89,13 +90,13 @@ describe('with an admin key', () => {
     expect((await ask(test, '/admin'))[1]).not.toBe('missing_api_key');
   });
 
-  it('is a key of the API like others', async () => {
+  it('is also a key for the API', async () => {
     const test = await openTestApi({ apiKeys: both });
     expect(await ask(test, '/status', bearer('olga'))).toEqual([200, undefined]);
     expect(await ask(test, '/status')).toEqual([401, 'missing_api_key']);
   });
 
-  it('leaves an API without other keys open, on this machine too', async () => {
+  it('leaves an API without other keys open', async () => {
     const test = await openTestApi({ apiKeys: new Map([olga]), config: { host: '127.0.0.1' } });
     expect(await ask(test, '/v1/models')).toEqual([200, undefined]);
     expect(await ask(test, pause)).toEqual([401, 'missing_api_key']);
@@ -103,7 +104,7 @@ describe('with an admin key', () => {
     expect(await ask(test, `/v1/predict/${id}`, bearer('olga'))).toEqual([202, undefined]);
   });
 
-  it('is taken as a password by the board alone, which is what a browser asks for', async () => {
+  it('is accepted as a Basic password by the board only', async () => {
     const test = await openTestApi({ apiKeys: both });
     for (const headers of [{}, basic('alice'), basic('nobody'), { Authorization: 'Basic what' }]) {
       const response = await test.api.request(board, { headers });

@@ -1,4 +1,4 @@
-/** Who may use the API, how much of it, and whose requests are whose. */
+/** API keys: authentication, owners and limits. */
 import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,14 +6,15 @@ import { join } from 'node:path';
 import { createRequestId } from '@darkroom/core';
 import { allKeys, openTestStore } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type ApiKey, type ApiKeys, hashKey, loadApiKeys } from './api-keys.ts';
+import { type ApiKeys, hashKey, loadApiKeys } from './api-keys.ts';
 import { errorSchema } from '../http/error-response.ts';
 import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
+import type { ApiKey } from '../http/api-env.ts';
 
-const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
+const unlimited = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
 
 function keysOf(...keys: (Partial<ApiKey> & { name: string })[]): ApiKeys {
-  return new Map(keys.map((key) => [hashKey(`key-of-${key.name}`), { ...plain, ...key }]));
+  return new Map(keys.map((key) => [hashKey(`key-of-${key.name}`), { ...unlimited, ...key }]));
 }
 
 function as(name: string, headers: Record<string, string> = {}): { headers: Record<string, string> } {
@@ -46,7 +47,7 @@ async function keysFile(content: unknown): Promise<string> {
 }
 
 describe('keys', () => {
-  it('lets in who has one, by any of the schemes that clients use', async () => {
+  it('accepts a key with the scheme Bearer, bearer, Token or Key', async () => {
     const test = await openTestApi({ apiKeys: keysOf({ name: 'alice' }) });
     for (const scheme of ['Bearer', 'bearer', 'Token', 'Key']) {
       const headers = { Authorization: `${scheme} key-of-alice` };
@@ -54,12 +55,12 @@ describe('keys', () => {
     }
   });
 
-  it('answers 401 to everybody else, on every route, without saying what came', async () => {
+  it('returns 401 on every guarded route if the key is missing or invalid, and does not echo it', async () => {
     const test = await openTestApi({ apiKeys: keysOf({ name: 'alice' }) });
     const answers = await Promise.all(
       [undefined, 'Bearer key-of-alicia', 'key-of-alice', 'Basic key-of-alice', 'Bearer '].map(
         async (authorization) => {
-          const headers = authorization === undefined ? {} : { Authorization: authorization };
+          const headers = new Headers(authorization === undefined ? [] : [['Authorization', authorization]]);
           const response = await test.api.request('/v1/models', { headers });
           expect(response.headers.get('www-authenticate')).toBe('Bearer');
           const text = await response.text();
@@ -86,15 +87,33 @@ describe('keys', () => {
     expect(test.lines.join('')).not.toContain('key-of');
   });
 
-  it('keeps what is the same for everybody open', async () => {
+  it('requires no key for /health, the docs pages and /openapi.json', async () => {
     const test = await openTestApi({ apiKeys: keysOf({ name: 'alice' }) });
     for (const path of ['/health', '/docs', '/docs/swagger-ui.css', '/openapi.json'])
       expect([path, (await test.api.request(path)).status]).toEqual([path, 200]);
   });
 });
 
+/** Returns a key of 15 characters (`short`, below the minimum) or 16 (`long`). */
+function keyOf(name: 'short' | 'long'): string {
+  return `${name}-key`.padEnd(name === 'short' ? 15 : 16, 'x');
+}
+
+describe('API_KEYS_FILE', () => {
+  it('rejects a key of fewer than 16 characters even if the file has its hash', async () => {
+    const keys = (['short', 'long'] as const).map((name) => ({ name, sha256: hashKey(keyOf(name)) }));
+    const settings = { apiKeys: undefined, adminKeys: undefined, apiKeysFile: await keysFile({ keys }) };
+    const test = await openTestApi({ apiKeys: loadApiKeys(settings) });
+    const answers = (['short', 'long'] as const).map(async (name) => {
+      const headers = { Authorization: `Bearer ${keyOf(name)}` };
+      return (await test.api.request('/v1/models', { headers })).status;
+    });
+    expect(await Promise.all(answers)).toEqual([401, 200]);
+  });
+});
+
 describe('owners', () => {
-  it('shows a request to its own key alone, and 404 to others, also when its time is over', async () => {
+  it('returns a request only to its owner; others get 404, even after it has expired', async () => {
     const test = await openTestApi({ apiKeys: keysOf({ name: 'alice' }, { name: 'bob' }), resultTtlMs: 1 });
     const id = await idOf(await submitAs(test, 'alice'));
     const paths = [`/v1/predict/${id}`, `/v1/predict/${id}/events`, `/v1/predict/${id}/images/0`];
@@ -112,43 +131,44 @@ describe('owners', () => {
     expect(await codeOf(await test.api.request(paths[0]!, as('alice')))).toEqual([410, 'request_gone']);
   });
 
-  it('tells ids whose time is over from ids that never were, and keeps nothing of either', async () => {
+  it('returns 410 for expired ids and 404 for unknown ids, without storing ids of expired requests', async () => {
     const apiKeys = keysOf({ name: 'alice' }, { name: 'bob' });
     const test = await openTestApi({ apiKeys, resultTtlMs: 1 });
-    // Counts of ended requests go by the minute.
-    const kept = async (): Promise<string[]> => (await allKeys(test.store)).filter((key) => !key.includes(':minute:'));
-    const keptAfter = async (requests: number): Promise<[ids: string[], keys: string[]]> => {
+    // Per-minute counters outlive the requests.
+    const storedKeys = async (): Promise<string[]> =>
+      (await allKeys(test.store)).filter((key) => !key.includes(':minute:'));
+    const storedKeysAfter = async (requests: number): Promise<[ids: string[], keys: string[]]> => {
       const ids: string[] = [];
       for (let count = 0; count < requests; count++) ids.push(await idOf(await submitAs(test, 'alice')));
       for (const id of ids) await test.api.request(`/v1/predict/${id}`, { method: 'DELETE', ...as('alice') });
       const isOfThese = (key: string): boolean => key.includes(':bytes:') || ids.some((id) => key.includes(id));
-      await expect.poll(async () => (await kept()).filter(isOfThese)).toEqual([]);
-      return [ids, await kept()];
+      await expect.poll(async () => (await storedKeys()).filter(isOfThese)).toEqual([]);
+      return [ids, await storedKeys()];
     };
-    const [[id = ''], afterOne] = await keptAfter(1);
-    const [, afterMore] = await keptAfter(20);
+    const [[id = ''], afterOne] = await storedKeysAfter(1);
+    const [, afterMore] = await storedKeysAfter(20);
     expect(afterMore).toEqual(afterOne);
-    // Another process, which has asked Redis for nothing yet.
+    // Another process, without cached state.
     const elsewhere = createTestApi({ apiKeys, store: openTestStore({ prefix: test.store.prefix }) });
     const last = id.endsWith('0') ? '1' : '0';
     for (const { api } of [test, elsewhere])
-      for (const [who, which, expected] of [
+      for (const [name, which, expected] of [
         ['alice', id, [410, 'request_gone']],
         ['bob', id, [404, 'request_not_found']],
         ['alice', id.slice(0, -1) + last, [404, 'request_not_found']],
         ['alice', createRequestId({ model: 'tiny', owner: 'alice', secret: '', nowMs: 1 }), [404, 'request_not_found']],
       ] as const)
         for (const path of ['', '/events', '/images/0'])
-          expect([who, await codeOf(await api.request(`/v1/predict/${which}${path}`, as(who)))]).toEqual([
-            who,
+          expect([name, await codeOf(await api.request(`/v1/predict/${which}${path}`, as(name)))]).toEqual([
+            name,
             expected,
           ]);
-    expect(await kept()).toEqual(afterOne);
+    expect(await storedKeys()).toEqual(afterOne);
   });
 });
 
 describe('limits', () => {
-  it('counts submissions per minute over replicas, says what is left, and refuses what is too much', async () => {
+  it('limits submissions per minute across all replicas and reports how many remain', async () => {
     const apiKeys = keysOf({ name: 'alice', requestsPerMinute: 3 }, { name: 'bob', requestsPerMinute: 3 });
     const test = await openTestApi({ apiKeys });
     const replica = test.replica();
@@ -157,7 +177,7 @@ describe('limits', () => {
     expect(first.headers.get('ratelimit-remaining')).toBe('2');
     expect(first.headers.get('ratelimit-policy')).toBe('3;w=60');
     await submitAs(replica, 'alice');
-    // What is refused for its content counts as well.
+    // Invalid submissions count as well.
     expect((await submitAs(replica, 'alice', { n: 99 })).headers.get('ratelimit-remaining')).toBe('0');
     const refused = await submitAs(test, 'alice');
     const reset = Number(refused.headers.get('ratelimit-reset'));
@@ -170,14 +190,14 @@ describe('limits', () => {
     expect(await test.store.redis.zcard(test.store.keysOf('tiny').waiting)).toBe(3);
   });
 
-  it('finds what is stored again under its Idempotency-Key for nothing, and counts what is not', async () => {
+  it('does not count replays of an Idempotency-Key, but counts a different body under it', async () => {
     const test = await openTestApi({ apiKeys: keysOf({ name: 'alice', requestsPerMinute: 2 }), resultTtlMs: 1 });
     const id = await idOf(await submitAs(test, 'alice', {}, 'k1'));
     for (let sent = 0; sent < 3; sent++) {
       const again = await submitAs(test.replica(), 'alice', {}, 'k1');
       expect([again.headers.get('idempotent-replayed'), await idOf(again)]).toEqual(['true', id]);
     }
-    // One left: another body under the same key takes it, and is no way around the limit.
+    // One submission is left: a different body under the same Idempotency-Key uses it up.
     expect(await codeOf(await submitAs(test, 'alice', { seed: 5 }, 'k1'))).toEqual([409, 'idempotency_conflict']);
     const before = await allKeys(test.store);
     for (const key of ['k1', 'k2', undefined, ' '])
@@ -189,7 +209,7 @@ describe('limits', () => {
     expect(await codeOf(await submitAs(test, 'alice', {}, 'k1'))).toEqual([429, 'rate_limit_exceeded']);
   });
 
-  it('refuses more open requests than a key may have at once, until one ends', async () => {
+  it('rejects submissions of a key at its limit of open requests until one of them ends', async () => {
     const test = await openTestApi({
       apiKeys: keysOf({ name: 'alice', openRequests: 2, isAdmin: false }, { name: 'bob' }),
     });
@@ -203,7 +223,7 @@ describe('limits', () => {
     await idOf(await submitAs(test, 'alice'));
   });
 
-  it('shares the service by the weights of keys', async () => {
+  it('orders the queue by the weights of the keys', async () => {
     const test = await openTestApi({ apiKeys: keysOf({ name: 'alice' }, { name: 'bob', weight: 3 }) });
     for (let count = 0; count < 8; count++) {
       await submitAs(test, 'alice');
@@ -211,7 +231,7 @@ describe('limits', () => {
     }
     const id = await idOf(await submitAs(test, 'bob'));
     const view = (await (await test.api.request(`/v1/predict/${id}`, as('bob'))).json()) as { queue_position: number };
-    // Eight of bob's before it, and a third as many of alice's.
+    // Ahead are bob's eight requests and, by weight, about a third as many of alice's.
     expect(view.queue_position).toBeLessThanOrEqual(8 + 4);
   });
 });
@@ -224,19 +244,19 @@ describe('CORS', () => {
     'Access-Control-Request-Headers': sent,
   };
 
-  it('keeps pages of other origins out unless they are configured', async () => {
+  it('sends no CORS headers to origins that are not configured', async () => {
     const test = await openTestApi();
     const response = await test.api.request('/v1/models', { headers: { Origin: 'https://shop.example' } });
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  it('lets configured origins send what the client sends and read what it reads, before any key is asked for', async () => {
+  it('answers preflights of configured origins, and exposes headers to them, before checking the key', async () => {
     const apiKeys = keysOf({ name: 'alice' });
     const test = await openTestApi({ apiKeys, config: { corsOrigins: ['https://shop.example'] } });
-    const asked = await test.api.request('/v1/predict', { method: 'OPTIONS', headers: preflight });
-    expect(asked.status).toBe(204);
-    expect(asked.headers.get('access-control-allow-origin')).toBe('https://shop.example');
-    expect(asked.headers.get('access-control-allow-headers')).toBe(sent);
+    const preflighted = await test.api.request('/v1/predict', { method: 'OPTIONS', headers: preflight });
+    expect(preflighted.status).toBe(204);
+    expect(preflighted.headers.get('access-control-allow-origin')).toBe('https://shop.example');
+    expect(preflighted.headers.get('access-control-allow-headers')).toBe(sent);
     const refused = await test.api.request('/v1/models', { headers: { Origin: 'https://shop.example' } });
     expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, 'https://shop.example']);
     const readable = refused.headers.get('access-control-expose-headers')?.split(',');
@@ -246,10 +266,10 @@ describe('CORS', () => {
   });
 });
 
-describe('loading', () => {
+describe('loadApiKeys', () => {
   const sha256 = hashKey('secret');
 
-  it('reads pairs and a file of hashes with limits and weights', async () => {
+  it('loads API_KEYS, ADMIN_KEYS and a file of hashes with limits and weights', async () => {
     const apiKeysFile = await keysFile({
       keys: [{ name: 'carol', sha256, weight: 2, requests_per_minute: 60, open_requests: 5 }],
     });
@@ -259,27 +279,28 @@ describe('loading', () => {
     ];
     const adminKeys = [{ name: 'alice', key: 'root' }];
     const keys = loadApiKeys({ apiKeys: pairs, adminKeys, apiKeysFile });
-    expect(keys.get(hashKey('root'))).toEqual({ name: 'alice', ...plain, isAdmin: true });
-    expect(keys.get(hashKey('new:with:colons'))).toEqual({ name: 'alice', ...plain });
+    expect(keys.get(hashKey('root'))).toEqual({ name: 'alice', ...unlimited, isAdmin: true });
+    expect(keys.get(hashKey('new:with:colons'))).toEqual({ name: 'alice', ...unlimited });
     expect(keys.get(sha256)).toEqual({
       name: 'carol',
       weight: 2,
       requestsPerMinute: 60,
       openRequests: 5,
       isAdmin: false,
+      isHashed: true,
     });
     expect(keys.size).toBe(4);
   });
 
   it.each<[string, unknown, RegExp]>([
     ['a missing file', undefined, /cannot be read/],
-    ['text', 'name: alice', /is not JSON/],
-    ['a key in clear', { keys: [{ name: 'alice', key: 'secret' }] }, /keys\.0/],
+    ['a file that is not JSON', 'name: alice', /is not JSON/],
+    ['a plaintext key', { keys: [{ name: 'alice', key: 'secret' }] }, /keys\.0/],
     ['a short hash', { keys: [{ name: 'alice', sha256: 'abc' }] }, /keys\.0\.sha256/],
-    ['no weight at all', { keys: [{ name: 'alice', sha256, weight: 0 }] }, /keys\.0\.weight/],
-    ['no keys', { keys: [] }, /keys: there is none/],
+    ['a weight of 0', { keys: [{ name: 'alice', sha256, weight: 0 }] }, /keys\.0\.weight/],
+    ['an empty list of keys', { keys: [] }, /keys: expected at least one/],
     [
-      'a key twice',
+      'the same key twice',
       {
         keys: [
           { name: 'a', sha256 },
@@ -289,7 +310,7 @@ describe('loading', () => {
       /expected each key once/,
     ],
     [
-      'two limits for a name',
+      'different limits for one name',
       {
         keys: [
           { name: 'alice', sha256, open_requests: 1 },
@@ -298,13 +319,13 @@ describe('loading', () => {
       },
       /other limits/,
     ],
-  ])('refuses %s in words, and shows no key', async (_name, content, message) => {
+  ])('rejects %s and names the problem', async (_name, content, message) => {
     const apiKeysFile = content === undefined ? '/nowhere/keys.json' : await keysFile(content);
     expect(() => loadApiKeys({ apiKeys: undefined, adminKeys: undefined, apiKeysFile })).toThrow(message);
   });
 
   it.each(['apiKeys', 'adminKeys'] as const)(
-    'refuses a name of %s in the file too, whatever its limits',
+    'rejects a name that is in both %s and API_KEYS_FILE, whatever its limits',
     async (name) => {
       const apiKeysFile = await keysFile({ keys: [{ name: 'alice', sha256 }] });
       const given = {

@@ -2,30 +2,20 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ApiConfig, ConfigError, keyNamePattern } from '@darkroom/config';
 import { z } from 'zod';
+import type { ApiKey } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 
-/** What a key may do. Keys of one name are one owner with the same rights. */
-export interface ApiKey {
-  /** The owner of all that is sent with it. */
-  name: string;
-  /** Its part of the service beside others with waiting work. */
-  weight: number;
-  /** Undefined for no limit. */
-  requestsPerMinute: number | undefined;
-  /** Queued and running at once; undefined for no limit. */
-  openRequests: number | undefined;
-  isAdmin: boolean;
-}
-
-/** The keys of this server by their SHA-256 in hex. */
+/** Keys of this server by SHA-256 in hex. */
 export type ApiKeys = ReadonlyMap<string, ApiKey>;
+
+export type KeySettings = Pick<ApiConfig, 'apiKeys' | 'adminKeys' | 'apiKeysFile'>;
 
 const unlimited = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
 
-/** Whoever comes where no key is needed. */
-export const anybody: ApiKey = { name: '', ...unlimited };
+/** Owner of calls without a key, on servers or paths that need none. */
+export const anonymousKey: ApiKey = { name: '', ...unlimited };
 
-/** Whether anybody who reaches the server may use it: keys of admins guard what they alone may. */
+/** Returns true if clients need no key: no keys are set, or only admin keys, which guard only admin routes. */
 export function isOpenToAll(keys: ApiKeys): boolean {
   return [...keys.values()].every(({ isAdmin }) => isAdmin);
 }
@@ -44,44 +34,38 @@ const fileSchema = z.strictObject({
 });
 
 /**
- * The keys of API_KEYS, ADMIN_KEYS and API_KEYS_FILE.
+ * Loads the keys of API_KEYS, ADMIN_KEYS and API_KEYS_FILE.
  *
- * @throws {ConfigError} for a file that cannot be used, or a key or a name that is in both or twice with other rights.
+ * @throws {ConfigError} for an invalid file, a key that appears twice, or keys of one name with different limits.
  */
-export function loadApiKeys({
-  apiKeys = [],
-  adminKeys = [],
-  apiKeysFile,
-}: Pick<ApiConfig, 'apiKeys' | 'adminKeys' | 'apiKeysFile'>): ApiKeys {
+export function loadApiKeys({ apiKeys = [], adminKeys = [], apiKeysFile }: KeySettings): Map<string, ApiKey> {
   const keys = new Map<string, ApiKey>();
   const problems: string[] = [];
   const rightsOf = new Map<string, string>();
   const add = (hash: string, key: ApiKey, source: string): void => {
     const { weight, requestsPerMinute, openRequests } = key;
-    // A name is the settings' or the file's, which alone has limits, so that one place says all of them.
+    // A name must come from the settings or the file, not both, so that its limits are defined in one place.
     const rights = JSON.stringify([source.startsWith('API_KEYS_FILE'), weight, requestsPerMinute, openRequests]);
     if (keys.has(hash))
-      problems.push(`${source} has a key of ${key.name} that is there already, expected each key once`);
+      problems.push(`${source} has a key of ${key.name} that was already listed, expected each key once`);
     else if ((rightsOf.get(key.name) ?? rights) !== rights)
       problems.push(
-        `${source} has ${key.name} with other limits than before, expected the same for all keys of a name`,
+        `${source} has ${key.name} with other limits than before, expected the same limits for all keys of a name`,
       );
     keys.set(hash, key);
     rightsOf.set(key.name, rights);
   };
   for (const { name, key } of apiKeys) add(hashKey(key), { ...unlimited, name }, 'API_KEYS');
   for (const { name, key } of adminKeys) add(hashKey(key), { ...unlimited, name, isAdmin: true }, 'ADMIN_KEYS');
-  for (const { sha256, name, weight = 1, requests_per_minute, open_requests } of readKeysFile(apiKeysFile))
-    add(
-      sha256,
-      { name, weight, requestsPerMinute: requests_per_minute, openRequests: open_requests, isAdmin: false },
-      `API_KEYS_FILE ${apiKeysFile}`,
-    );
+  for (const { sha256, name, weight = 1, requests_per_minute, open_requests } of readKeysFile(apiKeysFile)) {
+    const limits = { weight, requestsPerMinute: requests_per_minute, openRequests: open_requests };
+    add(sha256, { name, ...limits, isAdmin: false, isHashed: true }, `API_KEYS_FILE ${apiKeysFile}`);
+  }
   if (problems.length > 0) throw new ConfigError(problems);
   return keys;
 }
 
-/** SHA-256 in hex. A key is random, so that nothing slower is needed; looking up a hash tells nothing by its time. */
+/** Returns SHA-256 in hex. Keys are random, so no slow hash is needed; looking up a hash leaks no timing. */
 export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
@@ -97,31 +81,42 @@ function readKeysFile(path: string | undefined): z.infer<typeof fileSchema>['key
   }
   const parsed = fileSchema.safeParse(content);
   if (parsed.success && parsed.data.keys.length > 0) return parsed.data.keys;
-  const issues = parsed.success ? [{ path: ['keys'], message: 'there is none' }] : parsed.error.issues;
+  const issues = parsed.success ? [{ path: ['keys'], message: 'expected at least one' }] : parsed.error.issues;
   throw new ConfigError(
     issues.map((issue) => `API_KEYS_FILE ${path}: ${issue.path.join('.') || 'the file'}: ${issue.message}`),
   );
 }
 
-/** `Bearer` is ours and OpenAI's, `Token` Replicate's older clients', `Key` fal's. */
+/** Error code of the 401 for an unknown key. */
+export const wrongKeyCode = 'invalid_api_key';
+
+/** `Bearer`: this API and OpenAI. `Token`: older Replicate clients. `Key`: fal. */
 const authorizationPattern = /^(?:Bearer|Token|Key) +(?<key>\S+) *$/i;
 
-/** The key that came in this header; throws 401 when it is none of ours. */
+/** Also enforced by the settings. */
+const minKeyLength = 16;
+
+/** Returns the key in an Authorization header. Throws 401 for a missing or unknown key. */
 export function bearerKeyOf(authorization: string | undefined, keys: ApiKeys): ApiKey {
   if (authorization === undefined) throw missingApiKey();
   const text = authorizationPattern.exec(authorization)?.groups?.['key'];
-  if (text === undefined)
-    throw unauthorized('invalid_api_key', 'Authorization is something else, expected Bearer <key>.');
-  const key = keys.get(hashKey(text));
-  if (key === undefined) throw unauthorized('invalid_api_key', 'The API key is not one of this server.');
+  if (text === undefined) throw unauthorized(wrongKeyCode, 'Authorization has another format, expected Bearer <key>.');
+  const key = findKey(text, keys);
+  if (key === undefined) throw unauthorized(wrongKeyCode, 'The API key is unknown, expected a key of this server.');
   return key;
+}
+
+/** Returns the key with this text; undefined if it is unknown or too short. */
+export function findKey(text: string, keys: ApiKeys): ApiKey | undefined {
+  const key = keys.get(hashKey(text));
+  return key?.isHashed === true && text.length < minKeyLength ? undefined : key;
 }
 
 export function missingApiKey(): ApiError {
   return unauthorized('missing_api_key', 'The API key is missing, expected Authorization: Bearer <key>.');
 }
 
-/** What was sent is in none of them: a key with a typing error is still nearly a key. */
+/** Returns a 401. Messages never repeat what was sent: a key with a typo is almost a key. */
 export function unauthorized(code: string, message: string, challenge = 'Bearer'): ApiError {
   return new ApiError(401, code, message, { headers: { 'WWW-Authenticate': challenge } });
 }

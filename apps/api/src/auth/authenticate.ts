@@ -1,26 +1,40 @@
+import type { Clock } from '@darkroom/core';
 import type { MiddlewareHandler } from 'hono';
-import type { ApiContext } from '../context.ts';
-import type { ApiCall, ApiEnv } from '../http/api-env.ts';
+import type { ApiCall, ApiEnv, ApiKey } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
-import { adminOf } from './admin-access.ts';
-import { anybody, type ApiKey, bearerKeyOf, isOpenToAll } from './api-keys.ts';
-import { isByLink, linkHolderOf } from './picture-links.ts';
+import type { WithStore } from '../server/store-guard.ts';
+import { type AdminAccess, adminOf } from './admin-access.ts';
+import { anonymousKey, type ApiKeys, bearerKeyOf, isOpenToAll, wrongKeyCode } from './api-keys.ts';
+import { clientAddressOf } from '../http/client-address.ts';
+import { isSignedLink, linkHolderOf } from './image-links.ts';
+import type { WrongKeyLimit } from './limit-wrong-keys.ts';
 
-/** What is the same for everybody: the pages, the documents, whether the server is well. All else needs a key. */
+interface AuthenticationOptions {
+  apiKeys: ApiKeys;
+  adminAccess: AdminAccess;
+  wrongKeys: WrongKeyLimit;
+  withStore: WithStore;
+  clock: Clock;
+}
+
+/** Paths without authentication: pages, documents and the health check. */
 const openPaths = /^\/(?:$|(?:client\.html|admin)$|assets\/|docs(?:\/|$)|openapi\.json$|health$)/;
 
-/** Says whose request it is; throws 401 for one without a key of ours, 403 for one that may not administer, and as `linkHolderOf`. */
-export function authenticate(context: ApiContext): MiddlewareHandler<ApiEnv> {
+/**
+ * Sets the API key and owner of a call. Throws 401 without a valid key, 403 without admin access, 429 after too many
+ * wrong keys, and like `linkHolderOf`.
+ */
+export function authenticate(context: AuthenticationOptions): MiddlewareHandler<ApiEnv> {
   const { apiKeys: keys, adminAccess } = context;
   const isOpen = isOpenToAll(keys);
   const keyOf = (c: ApiCall): ApiKey | Promise<ApiKey> => {
-    if (openPaths.test(c.req.path)) return anybody;
+    if (openPaths.test(c.req.path)) return anonymousKey;
     if (c.req.path.startsWith('/admin/') && adminAccess !== 'none') return adminOf(c, keys, adminAccess);
-    if (isOpen) return anybody;
+    if (isOpen) return anonymousKey;
     const authorization = c.req.header('authorization');
-    return isByLink(c) ? holderOf(c, authorization) : bearerKeyOf(authorization, keys);
+    return isSignedLink(c) ? holderOf(c, authorization) : bearerKeyOf(authorization, keys);
   };
-  // What else says who comes counts where the link does not: our own client follows links with its key.
+  // If the link is invalid, use the key: our client sends its key when it follows links.
   const holderOf = async (c: ApiCall, authorization: string | undefined): Promise<ApiKey> => {
     try {
       return await linkHolderOf(c, context);
@@ -29,8 +43,21 @@ export function authenticate(context: ApiContext): MiddlewareHandler<ApiEnv> {
       return bearerKeyOf(authorization, keys);
     }
   };
+  // The address is unknown in tests that call the app without a server.
+  const limitWrongKeys = (c: ApiCall, error: unknown): unknown => {
+    const address = clientAddressOf(c);
+    if (address === undefined || !(error instanceof ApiError) || error.code !== wrongKeyCode) return error;
+    return context.wrongKeys.count(address) ?? error;
+  };
+  const identify = async (c: ApiCall): Promise<ApiKey> => {
+    try {
+      return await keyOf(c);
+    } catch (error) {
+      throw limitWrongKeys(c, error);
+    }
+  };
   return async (c, next) => {
-    const key = await keyOf(c);
+    const key = await identify(c);
     c.set('apiKey', key);
     c.set('owner', key.name);
     await next();

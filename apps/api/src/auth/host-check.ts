@@ -6,28 +6,29 @@ import { ApiError } from '../http/api-error.ts';
 import { type ApiKeys, isOpenToAll } from './api-keys.ts';
 
 /**
- * A page can give its own name an address of ours all of a sudden (DNS rebinding), and a browser then takes us for the
- * page's own server. Where no key is asked for, only names that are ours are answered. An address is nobody's to rebind.
+ * Rejects calls to host names other than the server's own, on servers without keys. With DNS rebinding a page points
+ * its own name to this server's address, and the browser treats both as one origin. IP addresses cannot be rebound.
  */
 export function checkHost(
   keys: ApiKeys,
-  { host, allowedHosts = [] }: Pick<ApiConfig, 'host' | 'allowedHosts'>,
+  { host, allowedHosts = [], publicUrl }: Pick<ApiConfig, 'host' | 'allowedHosts' | 'publicUrl'>,
 ): MiddlewareHandler {
-  const ours = new Set(['localhost', host, ...allowedHosts].map(nameOf));
-  if (!isOpenToAll(keys) || ours.has('*')) return (_c, next) => next();
+  const publicNames = publicUrl === undefined ? [] : [new URL(publicUrl).hostname];
+  const allowedNames = new Set(['localhost', host, ...allowedHosts, ...publicNames].map(nameOf));
+  if (!isOpenToAll(keys) || allowedNames.has('*')) return (_c, next) => next();
   return (c, next) => {
     const name = nameOf(new URL(c.req.url).hostname.replace(/^\[(?<address>.*)\]$/, '$<address>'));
-    if (ours.has(name) || isIP(name) > 0) return next();
+    if (allowedNames.has(name) || isIP(name) > 0) return next();
     throw wrongHost(name);
   };
 }
 
 export function wrongHost(name: string): ApiError {
-  const message = `Host is ${describeValue(name)}, expected localhost, an address, or a name of ALLOWED_HOSTS: this server asks for no keys.`;
+  const message = `Host is ${describeValue(name)}, expected localhost, an address, or a name of ALLOWED_HOSTS: this server requires no keys.`;
   return new ApiError(421, 'wrong_host', message);
 }
 
-/** Without the dot that a full name may end with, and the port that a setting may say. */
+/** Returns the lower-case host name without a trailing dot or port. */
 function nameOf(host: string): string {
   return host.toLowerCase().replace(isIP(host) > 0 ? '' : /\.?(?::\d+)?$/, '');
 }

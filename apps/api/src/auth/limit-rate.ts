@@ -1,24 +1,24 @@
 import { createRateLimiter, type RateLimiter, type StoreConnection } from '@darkroom/store';
 import { ApiError } from '../http/api-error.ts';
 import type { ApiMetrics } from '../http/api-metrics.ts';
-import type { AskStore } from '../server/store-guard.ts';
+import type { WithStore } from '../server/store-guard.ts';
 
-/** What a key may still send. */
+/** Remaining rate limit of a key. */
 export type Allowance = Awaited<ReturnType<RateLimiter>> & { perMinute: number };
 
 const windowS = 60;
 
 export function createSubmissionCounter(
   store: StoreConnection,
-  askStore: AskStore,
+  withStore: WithStore,
   { rateLimited }: Pick<ApiMetrics, 'rateLimited'>,
 ): (keyName: string, perMinute: number) => Promise<Allowance> {
-  // One for each limit that keys have.
+  // One limiter per distinct limit.
   const limiters = new Map<number, RateLimiter>();
   return async (keyName, perMinute) => {
     const limiter = limiters.get(perMinute) ?? createRateLimiter(store, { name: 'submit', limit: perMinute, windowS });
     limiters.set(perMinute, limiter);
-    const counted = await askStore(() => limiter(keyName));
+    const counted = await withStore(() => limiter(keyName));
     if (!counted.isAllowed) rateLimited.inc();
     return { ...counted, perMinute };
   };
@@ -28,7 +28,9 @@ function secondsOf(ms: number): string {
   return String(Math.ceil(ms / 1000));
 }
 
-/** https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-06 */
+/**
+ * Returns the RateLimit headers. Source: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-06
+ */
 export function allowanceHeaders({ perMinute, remaining, resetMs }: Allowance): Record<string, string> {
   return {
     'RateLimit-Limit': String(perMinute),

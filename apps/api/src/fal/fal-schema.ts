@@ -1,15 +1,15 @@
-/** What fal takes, as a body of `POST /v1/predict`, and the description of its routes. */
+/** Converts fal's input to a body of `POST /v1/predict`. Also errors and OpenAPI documents of the fal routes. */
 import { maxLoras, outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
-import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
-import { checkerField } from '../drop-in/foreign-pictures.ts';
+import { describeExternalAnswer as json, createExternalDocuments } from '../compat/compat-document.ts';
+import { commonFields, pickCommonFields, schedulerField, unsupportedField } from '../compat/compat-input.ts';
+import { safetyCheckerField } from '../compat/compat-images.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
 import { ApiError, type ErrorView, invalidField } from '../http/api-error.ts';
-import { exampleId } from '../http/api-route.ts';
-import { pictureBodySchema } from '../v1/api-schemas.ts';
+import { exampleId } from '../openapi/api-route.ts';
+import { imageBodySchema } from '../openapi/api-schemas.ts';
 
-/** Pixels; the model may not have all of them. */
+/** fal's named sizes in pixels. A model may not support all of them. */
 const sizes: Readonly<Record<string, string>> = {
   square_hd: '1024x1024',
   square: '512x512',
@@ -18,17 +18,17 @@ const sizes: Readonly<Record<string, string>> = {
   landscape_4_3: '1024x768',
   landscape_16_9: '1024x576',
 };
-/** As fal-ai/lora names them. */
-const schedulers: ReadonlyMap<string, string> = new Map([
-  ['DDIM', 'ddim'],
-  ['Euler', 'euler'],
-  ['Euler A', 'euler_ancestral'],
-  ['DPM++ 2M', 'dpmpp_2m'],
-  ['DPM++ 2M Karras', 'dpmpp_2m_karras'],
-  ['DPM++ 2M SDE', 'dpmpp_2m_sde'],
-  ['DPM++ 2M SDE Karras', 'dpmpp_2m_sde_karras'],
-  ['LCM', 'lcm'],
-]);
+/** Schedulers by their names in fal-ai/lora. The model's names work too. */
+const schedulers = [
+  'DDIM',
+  'Euler',
+  'Euler A',
+  'DPM++ 2M',
+  'DPM++ 2M Karras',
+  'DPM++ 2M SDE',
+  'DPM++ 2M SDE Karras',
+  'LCM',
+];
 const sizeExpected = `one of ${Object.keys(sizes).join(', ')} or {"width": pixels, "height": pixels}`;
 const pixels = z.int().min(1).max(99_999);
 const format = z
@@ -48,7 +48,7 @@ const loras = z
   )
   .optional()
   .openapi({ description: 'Adapters: `path` is an id of the model’s `loras` in /v1/models, not a URL.' });
-const nothing = z.array(z.unknown()).max(0, { error: 'an empty list: there are none here' }).optional();
+const emptyList = z.array(z.unknown()).max(0, { error: 'an empty list: embeddings are not supported' }).optional();
 
 export const falSchema = z
   .strictObject({
@@ -57,26 +57,27 @@ export const falSchema = z
       .union([z.enum(Object.keys(sizes)), z.strictObject({ width: pixels, height: pixels })], { error: sizeExpected })
       .optional()
       .openapi({
-        description: "fal's names mean fal's sizes; the model must have them. Default: the model's own size.",
+        description:
+          "One of fal's named sizes, or width and height; the model must support it. Default: the model's default size.",
         example: { width: 128, height: 128 },
       }),
-    num_images: pictureBodySchema.shape.n,
-    image_url: pictureBodySchema.shape.image,
-    mask_url: pictureBodySchema.shape.mask,
-    strength: pictureBodySchema.shape.strength,
+    num_images: imageBodySchema.shape.n,
+    image_url: imageBodySchema.shape.image,
+    mask_url: imageBodySchema.shape.mask,
+    strength: imageBodySchema.shape.strength,
     scheduler: schedulerField(schedulers),
     output_format: format,
-    format: format.openapi({ description: 'Another name of output_format.' }),
-    sync_mode: without(false, 'pictures come as URLs'),
-    enable_safety_checker: checkerField,
-    expand_prompt: without(false, 'prompts are taken as they are'),
-    acceleration: without('none', 'there is none here'),
+    format: format.openapi({ description: 'Alias of output_format.' }),
+    sync_mode: unsupportedField(false, 'images come as URLs'),
+    enable_safety_checker: safetyCheckerField,
+    expand_prompt: unsupportedField(false, 'prompts are used unchanged'),
+    acceleration: unsupportedField('none', 'acceleration is not supported'),
     loras,
-    embeddings: nothing,
+    embeddings: emptyList,
   })
   .openapi('FalInput');
 
-/** How fal calls the fields of our body that have another name there. */
+/** fal's names of our body fields, where they differ. */
 export const falNames = {
   size: 'image_size',
   preview: 'num_inference_steps',
@@ -84,21 +85,22 @@ export const falNames = {
   image: 'image_url',
   mask: 'mask_url',
   start_timeout_s: 'x-fal-request-timeout',
+  webhook_url: 'fal_webhook',
   ...Object.fromEntries(Array.from({ length: maxLoras }, (_, at) => [`loras.${at}.id`, `loras.${at}.path`])),
 };
 
-export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown> {
+export function falToImageBody(input: z.infer<typeof falSchema>): Record<string, unknown> {
   const { image_size: size, num_images: n, scheduler, output_format, format } = input;
   if (output_format !== undefined && format !== undefined && format !== output_format)
-    throw invalidField('format', format, `none, or output_format's ${output_format}`);
+    throw invalidField('format', format, `nothing, or the same as output_format: ${output_format}`);
   return {
-    ...commonOf(input),
+    ...pickCommonFields(input),
     n,
     image: input.image_url,
     mask: input.mask_url,
     strength: input.strength,
     size: typeof size === 'object' ? `${size.width}x${size.height}` : size && sizes[size],
-    scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
+    scheduler,
     output_format: output_format ?? format,
     loras: input.loras?.map(({ path: id, scale }) => ({ id, scale })),
   };
@@ -106,7 +108,7 @@ export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown
 
 export const idHeader = 'x-fal-request-id';
 
-/** FastAPI's shape for what is wrong with fields, fal's for the rest, and the message where its client looks for it. */
+/** Formats errors for fal's client: wrong fields in FastAPI's format, all others in fal's, with `message` in both. */
 export const falError: ErrorView = ({ status, code, message, problems }, requestId) => {
   const detail = problems.map(({ field, code, message: msg }) => ({
     loc: field === undefined ? ['body'] : ['body', ...field.split('.')],
@@ -148,8 +150,8 @@ const exampleResult = {
   timings: { inference: 1.52 },
 };
 
-const { route, refusals } = foreignDocuments('fal', falError, {
-  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
+const { route, refusals } = createExternalDocuments('fal', falError, {
+  owner: z.string().openapi({ description: 'Any value; ignored.', example: 'darkroom' }),
   app: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
   id: z.string().openapi({ example: exampleId }),
 });
@@ -170,20 +172,25 @@ const failures = {
 };
 export const priorityHeader = z.enum(['normal', 'low']).optional();
 const headers = z.object({
-  'x-fal-request-timeout': z.string().optional().openapi({ description: 'Seconds: our `start_timeout_s`.' }),
-  'x-fal-queue-priority': priorityHeader.openapi({ description: 'low is our priority 10.' }),
+  'x-fal-request-timeout': z.string().optional().openapi({ description: 'Seconds; sets `start_timeout_s`.' }),
+  'x-fal-queue-priority': priorityHeader.openapi({ description: '`low` sets priority 10.' }),
 });
-const picture = { prompt: 'a fox on a green background', image_size: { width: 128, height: 128 }, seed: 7 };
-const body = { required: true, content: { 'application/json': { schema: falSchema, example: picture } } };
-const logs = z.object({ logs: z.enum(['0', '1']).optional().openapi({ description: '1: with progress lines.' }) });
+const webhookQuery = z.object({
+  fal_webhook: z.string().optional().openapi({ description: 'URL to which the result or the error is POSTed.' }),
+});
+const image = { prompt: 'a fox on a green background', image_size: { width: 128, height: 128 }, seed: 7 };
+const body = { required: true, content: { 'application/json': { schema: falSchema, example: image } } };
+const logs = z.object({ logs: z.enum(['0', '1']).optional().openapi({ description: '1: include progress lines.' }) });
 const events = (description: string, data: object) => ({
   description,
   content: { 'text/event-stream': { example: sseFrame({ data }) } },
 });
-const howTo = `For \`@fal-ai/client\` as it is: \`fal.config({ proxyUrl: { url: 'http://127.0.0.1:8080/fal/proxy', when: 'always' } })\`.
-It sends all to that URL and names the route below in \`x-fal-target-url\`. Endpoints are \`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here.
-Results have no \`has_nsfw_concepts\`, and pictures are png unless \`output_format\` says otherwise. Where the server asks for
-keys, picture URLs are links that open one picture without a key. There is no storage here: \`image_url\` and \`mask_url\` are \`data:\` URLs or https URLs, and no Blobs. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
+const howTo = `For the unmodified \`@fal-ai/client\`: \`fal.config({ proxyUrl: { url: 'http://127.0.0.1:8080/fal/proxy', when: 'always' } })\`.
+It sends all requests to that URL and names the route below in \`x-fal-target-url\`. Endpoints are \`<anything>/<model>\`. Unlisted fields are
+errors; fields with a single allowed value are not supported otherwise. Results have \`has_nsfw_concepts\` if a safety checker checked the images; images are png
+unless \`output_format\` is set. If the server requires keys, image URLs are signed links that open one image without a key. fal's storage is
+not supported: \`image_url\` and \`mask_url\` must be \`data:\` or https URLs, not Blobs. Object lifecycle and runner hint headers have no effect.
+\`fal_webhook\` receives fal's body when the request has ended.`;
 
 const submission = { ...refusals, 422: wrongField };
 const onePath = '/fal/queue/{owner}/{app}/requests/{id}';
@@ -191,7 +198,7 @@ const onePath = '/fal/queue/{owner}/{app}/requests/{id}';
 export const falDocuments = {
   submit: route('post', '/fal/queue/{owner}/{app}', 'queue.submit', {
     description: howTo,
-    request: { headers, body },
+    request: { headers, body, query: webhookQuery },
     responses: {
       200: json('Accepted and stored.', { status: 'IN_QUEUE', ...exampleUrls, queue_position: 0 }),
       ...submission,
@@ -200,7 +207,7 @@ export const falDocuments = {
   status: route('get', `${onePath}/status`, 'queue.status', {
     request: { query: logs },
     responses: {
-      200: json('Ended; with `error` and `error_type` unless it succeeded.', {
+      200: json('Ended; contains `error` and `error_type` unless it succeeded.', {
         status: 'COMPLETED',
         ...exampleUrls,
         logs: [],
@@ -212,40 +219,44 @@ export const falDocuments = {
   streamStatus: route('get', `${onePath}/status/stream`, 'queue.streamStatus', {
     request: { query: logs },
     responses: {
-      200: events('Every change, until the end.', { status: 'IN_QUEUE', queue_position: 0, ...exampleUrls }),
+      200: events('Every change of the status, until the end.', {
+        status: 'IN_QUEUE',
+        queue_position: 0,
+        ...exampleUrls,
+      }),
     },
   }),
   result: route('get', onePath, 'queue.result', {
     responses: {
       ...failures,
-      200: json('The pictures.', exampleResult),
+      200: json('The images.', exampleResult),
       400: problem('Not ended yet.', 'request_in_progress', 'Request is still in progress'),
     },
   }),
   cancel: route('put', `${onePath}/cancel`, 'queue.cancel', {
     responses: {
-      202: json('Canceled, or at its next step.', { status: 'CANCELLATION_REQUESTED' }),
+      202: json('Canceled, or will be canceled after the current step.', { status: 'CANCELLATION_REQUESTED' }),
       400: json('It has ended.', { status: 'ALREADY_COMPLETED', message: 'The request is succeeded.' }),
     },
   }),
   run: route('post', '/fal/run/{owner}/{app}', 'run', {
-    description: 'Answers when the request has ended. Closing the connection cancels nothing.',
+    description: 'Answers when the request has ended. Disconnecting does not cancel the request.',
     request: { headers, body },
     responses: {
       ...failures,
-      200: json('The pictures.', exampleResult),
+      200: json('The images.', exampleResult),
       408: problem(
-        'It goes on, but this server cannot wait: its result is in the queue.',
+        'The server stopped waiting, but the request continues: fetch its result from the queue.',
         'still_open',
-        `Request ${exampleId} goes on: fetch its result from the queue.`,
+        `Request ${exampleId} continues: fetch its result from the queue.`,
       ),
       ...submission,
     },
   }),
   stream: route('post', '/fal/run/{owner}/{app}/stream', 'stream', {
     description:
-      'Previews as they come, then the result as `run` has it. A failure breaks the connection off. Closing it cancels nothing.',
+      'Streams previews, then the result as in `run`. A failure aborts the connection. Disconnecting does not cancel the request.',
     request: { headers, body },
-    responses: { 200: events('Previews, and the result.', exampleResult), ...submission },
+    responses: { 200: events('Previews and the result.', exampleResult), ...submission },
   }),
 };

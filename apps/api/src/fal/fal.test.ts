@@ -1,4 +1,4 @@
-import type { Facts } from '@darkroom/core';
+import type { Metadata } from '@darkroom/core';
 import { publishModel } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -33,7 +33,7 @@ async function submitted(test: TestApi, input: object, sent: Sent = {}): Promise
   return ((await response.json()) as { request_id: string }).request_id;
 }
 
-/** The request as its native route shows it. */
+/** Returns the request's view at `/v1/predict/{id}`. */
 async function native(
   { api }: TestApi,
   id: string,
@@ -71,12 +71,12 @@ describe('inputs', () => {
       { sync_mode: false, enable_safety_checker: false, loras: [], acceleration: 'none' },
       { size: '128x128', n: 1 },
     ],
-  ])('%j means %j', async (input, parameters) => {
+  ])('%j is converted to %j', async (input, parameters) => {
     const test = await openTestApi();
     expect(await native(test, await submitted(test, input))).toMatchObject({ parameters });
   });
 
-  it('loras are ours by their ids', async () => {
+  it("accept the ids of the model's loras", async () => {
     const test = await openTestApi();
     await publishModel(test.store, cardWithLoras);
     const loras = [{ path: 'pixels', scale: 0.5 }, { path: 'sunset' }];
@@ -122,26 +122,26 @@ describe('inputs', () => {
       [
         [
           'body.enable_safety_checker',
-          'enable_safety_checker is true, expected false: there is no safety checker here',
+          'enable_safety_checker is true, expected false: this model has no safety checker',
         ],
       ],
     ],
     [{ loras: [{ path: 'x' }] }, [['body.loras.0.path', 'loras.0.path is "x", expected no loras: the model has none']]],
     [
       { format: 'png', output_format: 'jpeg' },
-      [['body.format', 'format is "png", expected none, or output_format\'s jpeg']],
+      [['body.format', 'format is "png", expected nothing, or the same as output_format: jpeg']],
     ],
     [{ scheduler: 'constructor' }, [['body.scheduler', 'scheduler is "constructor", expected one of ddim, euler']]],
     [{ scheduler: 'Heun' }, [['body.scheduler', 'scheduler is "Heun", expected one of ddim, euler']]],
     [{ steps: 3 }, [['body.steps', 'steps is not a field, did you mean num_inference_steps?']]],
-  ])('%j is refused in its own names, and nothing is stored', async (input, messages) => {
+  ])("%j is rejected with fal's field names, and nothing is stored", async (input, messages) => {
     const test = await openTestApi();
     const before = await allKeys(test.store);
     expect(await problemOf(await send(test, { prompt: 'a fox', ...input }))).toEqual({ status: 422, messages });
     expect(await allKeys(test.store)).toEqual(before);
   });
 
-  it('take from a client that there is a safety checker where there is one, and not that there is none', async () => {
+  it('accept enable_safety_checker only if it matches the model', async () => {
     const test = await openTestApi();
     await publishModel(test.store, cardWith({ safetyChecker: 'black' }));
     await submitted(test, { enable_safety_checker: true });
@@ -158,10 +158,10 @@ describe('inputs', () => {
     expect(await allKeys(test.store)).toEqual(before);
   });
 
-  it('have the checker’s flags in their results, and none without a checker', async () => {
+  it('return has_nsfw_concepts only if a safety checker checked the images', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
-    const resultOf = async (facts: readonly Facts[]) => {
+    const resultOf = async (facts: readonly Metadata[]) => {
       const id = await submitted(test, { num_images: facts.length });
       const running = await runNext(test.store);
       for (const [index, more] of facts.entries()) await running.output(index, Buffer.from('png'), 300, more);
@@ -175,7 +175,7 @@ describe('inputs', () => {
   it.each([
     [{ 'x-fal-request-timeout': '30' }, { priority: 5, wait: 30_000 }],
     [{ 'x-fal-queue-priority': 'low' }, { priority: 10, wait: 600_000 }],
-  ])('the headers %j mean %j', async (headers: Record<string, string>, { priority, wait }) => {
+  ])('the headers %j are converted to %j', async (headers: Record<string, string>, { priority, wait }) => {
     const test = await openTestApi();
     const id = await submitted(test, {}, { headers });
     const stored = await test.store.redis.get(test.store.keysOf('tiny').input(id));
@@ -188,8 +188,9 @@ describe('inputs', () => {
       /^x-fal-request-timeout is "soon", expected a number of seconds/,
     ],
     [{ headers: { 'x-fal-queue-priority': 'high' } }, /^x-fal-queue-priority is "high", expected normal or low$/],
-    [{ path: '/fal/queue/darkroom/tiny?fal_webhook=https://example.org' }, /^fal_webhook is .*, expected none/],
-  ])('refuses %j', async (sent: Sent, message) => {
+    [{ path: '/fal/queue/darkroom/tiny?fal_webhook=http://10.0.0.1' }, /^fal_webhook is .*, expected a public host/],
+    [{ path: '/fal/queue/darkroom/tiny?fal_webhook=file:///x' }, /^fal_webhook is .*, expected an http or https URL/],
+  ])('rejects %j', async (sent: Sent, message) => {
     const test = await openTestApi();
     const problem = await problemOf(await send(test, { prompt: 'a fox' }, sent));
     expect(problem).toEqual({ status: 422, messages: [[expect.any(String), expect.stringMatching(message)]] });
@@ -197,7 +198,7 @@ describe('inputs', () => {
 });
 
 describe('the proxy', () => {
-  it('goes by the URL in the header, with its query', async () => {
+  it('routes by the URL in x-fal-target-url, including its query', async () => {
     const test = await openTestApi();
     const id = await submitted(
       test,
@@ -212,7 +213,7 @@ describe('the proxy', () => {
       status: 'IN_PROGRESS',
       logs: [{ message: ' 25%|█████               | 1/4' }],
     });
-    const webhook = { 'x-fal-target-url': 'https://queue.fal.run/any/tiny?fal_webhook=https://example.org' };
+    const webhook = { 'x-fal-target-url': 'https://queue.fal.run/any/tiny?fal_webhook=http://10.0.0.1' };
     expect((await send(test, { prompt: 'x' }, { path: '/fal/proxy', headers: webhook })).status).toBe(422);
   });
 
@@ -222,7 +223,7 @@ describe('the proxy', () => {
     ['https://rest.fal.ai/storage/upload/initiate'],
     ['https://example.org/fal.run'],
     ['https://constructor/x'],
-  ])('goes nowhere else: %s', async (target) => {
+  ])('rejects other targets: %s', async (target) => {
     const test = await openTestApi();
     const headers: Record<string, string> = target === undefined ? {} : { 'x-fal-target-url': target };
     const problem = await problemOf(await send(test, { prompt: 'x' }, { path: '/fal/proxy', headers }));
@@ -230,7 +231,7 @@ describe('the proxy', () => {
   });
 });
 
-it('lets pages of configured origins send what the client sends', async () => {
+it("allows the client's headers from configured CORS origins", async () => {
   const test = await openTestApi({ config: { corsOrigins: ['https://shop.example'] } });
   const response = await test.api.request('/fal/proxy', {
     method: 'OPTIONS',
@@ -254,7 +255,7 @@ describe('with keys', () => {
   );
   const alice = { Authorization: 'Key alice' };
 
-  it('is closed to whoever has none, in the shape of fal', async () => {
+  it("rejects requests without a key, in fal's error format", async () => {
     const test = await openTestApi({ apiKeys });
     const response = await send(
       test,
@@ -265,12 +266,12 @@ describe('with keys', () => {
     expect(await response.json()).toMatchObject({ detail: expect.any(String), error_type: 'missing_api_key' });
   });
 
-  it('shows requests to their owner only, and pictures without a key', async () => {
+  it('shows requests to their owner only, and images without a key by signed links', async () => {
     const test = await openTestApi({ apiKeys });
     await startWorker(test.store);
     const id = await submitted(test, {}, { headers: alice });
     const running = await runNext(test.store);
-    await running.output(0, Buffer.from('a picture'));
+    await running.output(0, Buffer.from('an image'));
     await running.finish();
     const path = `/fal/queue/darkroom/tiny/requests/${id}`;
     for (const [method, rest] of [
@@ -285,17 +286,17 @@ describe('with keys', () => {
     const result = (await (await test.api.request(path, { headers: alice })).json()) as { images: { url: string }[] };
     const { url } = result.images[0]!;
     expect(url).toMatch(/^http:\/\/localhost\/v1\/predict\/.*&signature=/);
-    expect(await (await test.api.request(url)).text()).toBe('a picture');
+    expect(await (await test.api.request(url)).text()).toBe('an image');
   });
 });
 
-it('answers for the model in the path only', async () => {
+it('returns 404 if the path names another model', async () => {
   const test = await openTestApi();
   const id = await submitted(test, {});
   expect((await test.api.request(`/fal/queue/darkroom/other/requests/${id}/status`)).status).toBe(404);
 });
 
-it('lets nobody put a strange host into the URLs', async () => {
+it('ignores invalid X-Forwarded-Host and X-Forwarded-Proto headers in URLs', async () => {
   const test = await openTestApi();
   const headers = { 'X-Forwarded-Proto': 'javascript', 'X-Forwarded-Host': 'evil.example/path?' };
   const response = await send(test, { prompt: 'x' }, { headers });
@@ -306,7 +307,7 @@ it('lets nobody put a strange host into the URLs', async () => {
 it.each([
   ['POST', '/fal/run/darkroom/tiny/stream'],
   ['GET', '/status/stream'],
-])('breaks %s %s off when the server stops: the client takes any other end for a good one', async (method, path) => {
+])('aborts %s %s on shutdown, because the client takes any other end for a success', async (method, path) => {
   const test = await openTestApi();
   const id = await submitted(test, {});
   const response =
@@ -315,10 +316,10 @@ it.each([
       : await test.api.request(`/fal/queue/darkroom/tiny/requests/${id}${path}`);
   const reading = readFrames(response).rest();
   test.draining.abort();
-  await expect(reading).rejects.toThrow('This server stops');
+  await expect(reading).rejects.toThrow('This server is stopping');
 });
 
-it('a run whose server stops is told where to go on, with nothing that would be sent again', async () => {
+it('answers run with 408 on shutdown, which the client does not retry', async () => {
   const test = await openTestApi();
   test.draining.abort();
   const response = await send(test, { prompt: 'x' }, { path: '/fal/run/darkroom/tiny' });

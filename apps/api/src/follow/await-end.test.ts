@@ -1,6 +1,6 @@
-/** `Prefer: wait` on a submit and `?wait=` on a poll: the answer comes with the end, or when the time is over. */
+/** `Prefer: wait` on a submit and `?wait=` on a poll: answers at the end of the request or after the timeout. */
 import { describe, expect, it } from 'vitest';
-import { acceptedSchema, requestSchema } from '../v1/api-schemas.ts';
+import { acceptedSchema, requestSchema } from '../openapi/api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 import { checkMs } from './tail-events.ts';
@@ -21,7 +21,7 @@ async function finishNext(test: TestApi): Promise<void> {
 }
 
 describe('a submit that waits', () => {
-  it('answers with the finished request as soon as it ends', async () => {
+  it('answers with the ended request as soon as it ends', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const answering = submitAndWait(test, 'respond-async, wait=10');
@@ -35,7 +35,7 @@ describe('a submit that waits', () => {
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
   });
 
-  it('has the pictures in its answer with "output": "inline"', async () => {
+  it('includes the images with "output": "inline"', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const answering = submitAndWait(test, 'wait', { output: 'inline' });
@@ -47,7 +47,7 @@ describe('a submit that waits', () => {
     expect(await wrong.json()).toMatchObject({ message: 'output is "file", expected "url" or "inline"' });
   });
 
-  it('answers with the open request when the time is over, at most a minute', async () => {
+  it('answers with the open request after the timeout, at most 60 s', async () => {
     const test = await openTestApi();
     const answering = submitAndWait(test, 'wait=3600');
     await expect.poll(() => test.timers()).toBe(2);
@@ -58,7 +58,7 @@ describe('a submit that waits', () => {
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
   });
 
-  it('answers at once without a preference, and with one that is not understood (RFC 7240)', async () => {
+  it('answers at once without Prefer, and with an unknown preference (RFC 7240)', async () => {
     const test = await openTestApi();
     const unknown = ['return=minimal', 'wait=long', 'wait=-1', 'wait=', 'waiting=5', ';', 'wait="'];
     for (const prefer of unknown) {
@@ -69,7 +69,7 @@ describe('a submit that waits', () => {
     expect(await test.store.redis.zcard(test.store.keysOf('tiny').waiting)).toBe(unknown.length);
   });
 
-  it('answers with the open request when this process stops', async () => {
+  it('answers with the open request when the server stops', async () => {
     const test = await openTestApi();
     const answering = submitAndWait(test, 'wait=60');
     await expect.poll(() => test.hub.size).toBe(1);
@@ -91,7 +91,7 @@ describe('a poll that waits', () => {
     expect((await replica.api.request(`/v1/predict/${id}?wait=60`)).status).toBe(200);
   });
 
-  it('notices an end whose message was lost', async () => {
+  it('notices the end if its pub/sub message was lost', async () => {
     const test = await openTestApi({
       wrapHub: (hub) => ({
         ...hub,
@@ -107,7 +107,7 @@ describe('a poll that waits', () => {
     expect((await answering).status).toBe(200);
   });
 
-  it('waits for nothing that is not there, and takes no other times', async () => {
+  it('does not wait for an unknown request, and rejects invalid times', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     expect((await test.api.request('/v1/predict/tiny-00000000000000000000000000?wait=60')).status).toBe(404);
@@ -119,7 +119,7 @@ describe('a poll that waits', () => {
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
   });
 
-  it('stops waiting when its client has gone', async () => {
+  it('stops waiting when the client disconnects', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     const gone = new AbortController();

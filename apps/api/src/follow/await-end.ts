@@ -1,47 +1,48 @@
-import { isTerminalState, type RequestEvent, type RequestStatus } from '@darkroom/core';
+import { isTerminalState, type StoredEvent, type RequestSnapshot, WakeSignal } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext } from '../context/context.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField } from '../http/api-error.ts';
 import { findRequest } from './find-request.ts';
 import { checkMs } from './tail-events.ts';
-import { createWakeSignal, onAbort } from './wake-signal.ts';
+import { onAbort } from './on-abort.ts';
 
-/** The longest wait over HTTP, seconds: proxies cut silent connections soon after that. */
+/** Maximum wait over HTTP, seconds: proxies cut silent connections soon after that. */
 export const maxWaitS = 60;
 
 /**
- * The request as soon as it has ended, or as it is when the time is over, its client has gone or this process stops. Two
- * round trips and a subscription, one round trip without a wait; while it waits it asks Redis once in `checkMs`, in case
- * the message of the end was lost. `hear`: gets the events that come meanwhile. Throws as `findRequest`.
+ * Resolves with the request when it ends; or with its current state on timeout, disconnect or server stop. Reads it
+ * once per `checkMs`, in case the pub/sub message of the end is lost. `onEvent` gets the events until then. Throws like
+ * `findRequest`.
  */
 export async function awaitEnd(
   c: ApiCall,
-  { askStore, hub, every, draining }: ApiContext,
+  { withStore, hub, every, draining }: ApiContext,
   id: string,
   waitMs: number,
-  hear: (event: RequestEvent) => void = () => {},
-): Promise<RequestStatus> {
-  const find = (): Promise<RequestStatus> => findRequest(askStore, id, c.get('owner'));
+  onEvent: (event: StoredEvent) => void = () => {},
+): Promise<RequestSnapshot> {
+  const find = (): Promise<RequestSnapshot> => findRequest(withStore, id, c.get('owner'));
   if (waitMs === 0) return find();
-  const { wake, woken } = createWakeSignal();
+  const changed = new WakeSignal();
+  const wake = (): void => changed.wake();
   const over = new AbortController();
   const end = (): void => {
     over.abort();
     wake();
   };
-  // Subscribed before the first look, so that an end between the two is not missed.
+  // Subscribe before the first read, so that an end between the two is not missed.
   const subscribing = hub.subscribe(id, (event) => {
-    hear(event);
+    onEvent(event);
     if (isTerminalState(event.type)) wake();
   });
   const stops = [onAbort([draining, c.req.raw.signal], end), every(waitMs, end), every(checkMs, wake)];
   stops.push(hub.onReconnect(wake), () => void subscribing.then((leave) => leave()).catch(() => {}));
   try {
-    await askStore(() => subscribing);
+    await withStore(() => subscribing);
     let request = await find();
     while (!isTerminalState(request.state) && !over.signal.aborted) {
-      await woken();
+      await changed.wait();
       request = await find();
     }
     return request;
@@ -51,8 +52,8 @@ export async function awaitEnd(
 }
 
 /**
- * How long an answer may take, ms, by a Prefer header (RFC 7240); `wait` alone is as long as we do. 0 without one, and for
- * one that is not understood, which the RFC has ignored.
+ * Returns the wait of a Prefer header (RFC 7240), ms; the maximum for `wait` without a value. 0 without the header, and
+ * for unknown preferences, which the RFC says to ignore.
  */
 export function preferredWaitMs(header: string | undefined): number {
   for (const preference of (header ?? '').split(',')) {
@@ -67,7 +68,7 @@ export function preferredWaitMs(header: string | undefined): number {
 /** Seconds from 0 to `maxWaitS`. */
 export const queryWait = z.string().regex(/^(?:[0-5]?\d(?:\.\d{1,3})?|60)$/);
 
-/** How long a poll may take, ms, by `?wait=`. */
+/** Returns the wait of `?wait=`, ms. Throws 400 if it is invalid. */
 export function queryWaitMs(text = '0'): number {
   return Number(checkField(queryWait, 'wait', text, `seconds from 0 to ${maxWaitS}`)) * 1000;
 }

@@ -1,12 +1,12 @@
-import { heartbeatWorker, type PoolPace } from '@darkroom/store';
+import { heartbeatWorker, type PoolThroughput } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
-import { acceptedSchema, requestSchema } from '../v1/api-schemas.ts';
+import { acceptedSchema, requestSchema } from '../openapi/api-schemas.ts';
 import { type EstimatedRequest, estimateEnd } from './estimate-end.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi } from '../testing/test-api.ts';
 
-/** A step takes 100 to 200 ms, a unit of cost 10 to 20 ms. */
-const worker: PoolPace = {
+/** Throughput of a worker: a step takes 100 to 200 ms, a unit of cost 10 to 20 ms. */
+const worker: PoolThroughput = {
   workers: 1,
   capacity: 8,
   costPerMs: { fast: 0.1, slow: 0.05 },
@@ -14,8 +14,8 @@ const worker: PoolPace = {
   share: { fast: 1, slow: 1 },
   remainingCost: 0,
 };
-const twoWorkers: PoolPace = { ...worker, workers: 2, costPerMs: { fast: 0.2, slow: 0.1 } };
-/** Ten steps that cost a unit each. */
+const twoWorkers: PoolThroughput = { ...worker, workers: 2, costPerMs: { fast: 0.2, slow: 0.1 } };
+/** Waiting request of ten steps that cost one unit each. */
 const waiting: EstimatedRequest = {
   state: 'queued',
   cost: 10,
@@ -27,29 +27,29 @@ const waiting: EstimatedRequest = {
 };
 
 describe('an estimate', () => {
-  it('is not made for what has ended', () => {
+  it('is undefined for an ended request', () => {
     expect(estimateEnd({ ...waiting, state: 'succeeded' }, worker)).toBeUndefined();
   });
 
-  it('is at least the own steps one after the other', () => {
+  it('is at least the time of its own sequential steps', () => {
     expect(estimateEnd(waiting, worker)).toEqual({ min: 1, max: 2.2 });
   });
 
-  it('counts what a request waits for that runs already, while its model is loaded', () => {
+  it('includes the load time of the model for a running request', () => {
     const loading: EstimatedRequest = { ...waiting, state: 'running', loadingMs: 30_000 };
     expect(estimateEnd({ ...waiting, state: 'running' }, worker)).toEqual({ min: 1, max: 2 });
     expect(estimateEnd(loading, worker)).toEqual({ min: 31, max: 32 });
     expect(estimateEnd(loading, worker, { loadMs: 4000, isAsleep: false })).toEqual({ min: 5, max: 32 });
   });
 
-  it('counts what is ahead and under way, worked off by all workers together', () => {
+  it('counts the cost ahead and in progress at the throughput of all workers', () => {
     const busy = { ...worker, remainingCost: 500 };
     expect(estimateEnd({ ...waiting, costAhead: 490 }, busy)).toEqual({ min: 10, max: 22 });
     const bothBusy = { ...twoWorkers, remainingCost: 1000 };
     expect(estimateEnd({ ...waiting, costAhead: 990 }, bothBusy)).toEqual({ min: 10, max: 22 });
   });
 
-  it('of a running request is its remaining steps, in turns when it has more rows than places', () => {
+  it('counts the remaining steps of a running request, in several rounds if it has more rows than slots', () => {
     const running = { ...waiting, state: 'running' } as const;
     expect(estimateEnd({ ...running, done: 4 }, worker)).toEqual({ min: 0.6, max: 1.2 });
     expect(estimateEnd({ ...running, outputCount: 4, slots: 4, done: 20 }, worker)).toEqual({ min: 0.5, max: 1 });
@@ -61,15 +61,15 @@ describe('an estimate', () => {
 });
 
 describe('an estimate of texts that end before max_tokens', () => {
-  /** They take 20 to 50 of a hundred tokens. */
+  /** Texts of this model use 20 to 50 % of max_tokens. */
   const writer = { ...worker, share: { fast: 0.2, slow: 0.5 } };
 
-  it('counts so much as is usual, of its own tokens and of all work ahead', () => {
+  it('scales its own tokens and the cost ahead by the usual share', () => {
     expect(estimateEnd(waiting, writer)).toEqual({ min: 0.2, max: 1.1 });
     expect(estimateEnd({ ...waiting, costAhead: 990 }, writer)).toEqual({ min: 2, max: 11 });
   });
 
-  it('of a running one: it may end now that it has come so far, and go to its end once it has come further', () => {
+  it('for a running text: may end now within the usual share, and counts max_tokens beyond it', () => {
     const running = { ...waiting, state: 'running' } as const;
     expect(estimateEnd({ ...running, done: 1 }, writer)).toEqual({ min: 0.1, max: 0.8 });
     expect(estimateEnd({ ...running, done: 3 }, writer)).toEqual({ min: 0, max: 0.4 });
@@ -79,9 +79,9 @@ describe('an estimate of texts that end before max_tokens', () => {
 
 describe('over the API', () => {
   const pace = { costMs: { fast: 0.01, slow: 0.02 }, stepMs: { fast: 100, slow: 200 }, remainingCost: 0 };
-  const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+  const identity = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
 
-  it('every open request says when it may end once a worker has measured it, and more the longer the queue', async () => {
+  it('returns eta_seconds for open requests once a worker has measured its throughput, growing with the queue', async () => {
     let nowMs = Date.now();
     const test = await openTestApi({ clock: { now: () => nowMs } });
     const unknown = acceptedSchema.parse(await (await test.post({ prompt: 'a fox' })).json());
@@ -97,7 +97,7 @@ describe('over the API', () => {
         return view.eta_seconds!;
       }),
     );
-    // Pixels of 12 steps with guidance, 0.01 ms each: 3.93 s; one is ahead of the first.
+    // 0.01 ms per pixel, 12 steps with guidance: 3.93 s per request; one request is ahead of the first.
     expect(etas.map(({ min }) => min)).toEqual([7.8, 11.7, 15.7]);
     const accepted = acceptedSchema.parse(await (await test.post({ prompt: 'a fox' })).json());
     expect(accepted.eta_seconds!.min).toBe(19.6);
@@ -111,7 +111,7 @@ describe('over the API', () => {
     expect(ended.eta_seconds).toBeUndefined();
   });
 
-  it('says when to come again to a queue that is full: before it can be empty', async () => {
+  it('returns a Retry-After for a full queue that is before the queue can be drained', async () => {
     let nowMs = Date.now();
     const test = await openTestApi({ clock: { now: () => nowMs }, config: { queueMaxLength: 2 } });
     const retryAfter = async (body: object = {}) => {
@@ -123,7 +123,7 @@ describe('over the API', () => {
     expect(await retryAfter()).toBe('5');
     await startWorker(test.store);
     await heartbeatWorker(test.store, identity, { pace });
-    // 3.93 s each.
+    // Two requests of 3.93 s each.
     expect(await retryAfter()).toBe('7');
     await heartbeatWorker(test.store, identity, { pace: { ...pace, remainingCost: 1_000_000_000 } });
     expect(await retryAfter()).toBe('30');
@@ -131,7 +131,7 @@ describe('over the API', () => {
     expect(await retryAfter()).toBe('1');
   });
 
-  it('counts what is ahead beyond the part that it looks at', async () => {
+  it('counts the cost ahead beyond the snapshot that it reads', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     await heartbeatWorker(test.store, identity, { pace });

@@ -1,87 +1,91 @@
-import type { RequestStatus } from '@darkroom/core';
-import type { ModelStats, PoolPace } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
-import { isStoreAway } from '../server/store-guard.ts';
+import type { RequestSnapshot } from '@darkroom/core';
+import { isServed, type ModelStats, type PoolThroughput } from '@darkroom/store';
+import type { ApiContext } from '../context/context.ts';
+import { isStoreUnavailable } from '../server/store-guard.ts';
 
-/** Nobody is sent away for longer, s: OpenAI's SDKs come sooner where a server asks for a minute. */
+/** Maximum Retry-After, s: OpenAI's SDKs ignore a value of 60 or more and retry sooner. */
 const maxRetryS = 30;
 
-/** Seconds from now, from the 10th to the 90th percentile of what was measured. */
+/** Seconds from now, at the 10th and 90th percentile of the measured throughput. */
 export interface EndEstimate {
   min: number;
   max: number;
 }
 
-export type EstimatedRequest = Pick<RequestStatus, 'state' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done'> &
-  Partial<Pick<RequestStatus, 'loadingMs'>> & {
+export type EstimatedRequest = Pick<
+  RequestSnapshot,
+  'state' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done'
+> &
+  Partial<Pick<RequestSnapshot, 'loadingMs'>> & {
     /** Steps of one output. */
     outputSteps: number;
   };
 
 /**
- * When a request will have ended, from how fast the workers of its model have been of late. Undefined for a request that
- * has ended.
+ * Estimates when a request ends, from the recent throughput of its model's workers; undefined once it has ended. A
+ * waiting request takes the cost ahead, running and its own at the throughput of all workers, and at least its own
+ * steps one after the other. Outputs that may end early are scaled by their recent usual share.
  *
- * A waiting request ends when all that is ahead of it, under way and its own has been worked off by all workers together:
- * rows join as places become free, so the workers are never idle in between. Nor can it end before its own steps have
- * been taken one after the other. Where outputs end before they come as far as they might, so much less is counted as was
- * usual of late.
- *
- * @param pool `loadMs`: what the last load of the model took; `isAsleep`: nobody has it in memory.
+ * @param pool `loadMs`: duration of the model's last load; `isAsleep`: no worker has the model in memory.
  */
 export function estimateEnd(
   request: EstimatedRequest,
-  pace: PoolPace,
+  pace: PoolThroughput,
   { loadMs, isAsleep }: { loadMs?: number | undefined; isAsleep: boolean } = { isAsleep: false },
 ): EndEstimate | undefined {
   if (request.state !== 'queued' && request.state !== 'running') return undefined;
-  const own = ownMs(request, pace);
+  const ownTime = remainingStepsMs(request, pace);
   if (request.state === 'running') {
     const { loadingMs = 0 } = request;
-    // What it may wait for beside the load itself may be over at once.
-    return inSeconds({ min: own.min + Math.min(loadingMs, loadMs ?? loadingMs), max: own.max + loadingMs });
+    // Of the reported loading time only the load itself is certain: other waits may end at once.
+    return inSeconds({ min: ownTime.min + Math.min(loadingMs, loadMs ?? loadingMs), max: ownTime.max + loadingMs });
   }
-  const firstMs = (isAsleep && loadMs) || 0;
+  const loadFirstMs = (isAsleep && loadMs) || 0;
   const work = request.costAhead + request.cost + pace.remainingCost;
   const { costPerMs, share } = pace;
   return inSeconds({
-    min: firstMs + Math.max(own.min, (work * share.fast) / costPerMs.fast),
-    max: firstMs + own.max + (work * share.slow) / costPerMs.slow,
+    min: loadFirstMs + Math.max(ownTime.min, (work * share.fast) / costPerMs.fast),
+    max: loadFirstMs + ownTime.max + (work * share.slow) / costPerMs.slow,
   });
 }
 
-/** Its remaining steps one after the other; outputs beyond a worker's places go after the first ones. */
-function ownMs(
+/**
+ * Returns the time of the remaining steps, one after the other; outputs beyond a worker's slots run after the first.
+ */
+function remainingStepsMs(
   { outputCount, slots, outputSteps, done }: EstimatedRequest,
-  { capacity, stepMs, share }: PoolPace,
+  { capacity, stepMs, share }: PoolThroughput,
 ): EndEstimate {
   const all = outputCount * outputSteps;
-  const turns = Math.ceil(slots / capacity) / outputCount;
-  const least = Math.max(0, all * share.fast - done);
-  // What has come further than is usual may come as far as it can.
-  const most = Math.max(0, (done < all * share.slow ? all * share.slow : all) - done);
-  return { min: least * turns * stepMs.fast, max: most * turns * stepMs.slow };
+  const rounds = Math.ceil(slots / capacity) / outputCount;
+  const minSteps = Math.max(0, all * share.fast - done);
+  // A text beyond the usual share may run up to its limit.
+  const maxSteps = Math.max(0, (done < all * share.slow ? all * share.slow : all) - done);
+  return { min: minSteps * rounds * stepMs.fast, max: maxSteps * rounds * stepMs.slow };
 }
 
-/** Tenths of a second; the upper end is rounded up. */
+/** Converts ms to tenths of a second; rounds the maximum up. */
 function inSeconds({ min, max }: EndEstimate): EndEstimate {
   return { min: Math.floor(min / 100) / 10, max: Math.ceil(max / 100) / 10 };
 }
 
 type OpenRequest = Omit<EstimatedRequest, 'outputSteps'> &
-  Pick<RequestStatus, 'model' | 'kind' | 'isPossible' | 'input'>;
+  Pick<RequestSnapshot, 'model' | 'kind' | 'isPossible' | 'input'>;
 
-/** When a request will have ended; undefined when that cannot be known. */
-export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest): Promise<EndEstimate | undefined> {
+/** Estimates when a request ends; undefined if no worker has measured its throughput, or none may run it. */
+export async function estimateRequestEnd(
+  { pools, kinds }: ApiContext,
+  request: OpenRequest,
+): Promise<EndEstimate | undefined> {
   const kind = kinds.of(request.kind);
-  // Workers may be there, and the model paused.
+  // A queued request of a paused model is not possible even with workers.
   const isMoving = request.state === 'running' || (request.state === 'queued' && request.isPossible);
   if (kind === undefined || !isMoving) return undefined;
   const outputSteps = kind.stepsOf(request.input);
   const pool = await poolOf({ pools }, request.model);
   if (pool?.pace === undefined) return undefined;
   const { pace, loadMs, workers } = pool;
-  const costAhead = request.costAhead * linesOf(pool);
+  const costAhead = request.costAhead * waitingShardsOf(pool);
   return estimateEnd({ ...request, costAhead, outputSteps }, pace, {
     loadMs,
     isAsleep: workers.idle + workers.busy === 0,
@@ -89,42 +93,44 @@ export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest):
 }
 
 /**
- * The soonest that a queue which costs so much can have been worked off, s: 1 to a bound; undefined when that cannot be known.
- * Who comes again by then to a queue that was full leaves no worker without work.
+ * Returns the shortest time in which the workers can drain a queue of this cost, s, from 1 to `maxRetryS`; undefined
+ * without measurements. A client that retries a full queue after this time leaves no worker idle.
  */
-export async function workedOffS(context: ApiContext, model: string, cost: number): Promise<number | undefined> {
+export async function queueDrainSeconds(context: ApiContext, model: string, cost: number): Promise<number | undefined> {
   const pool = await poolOf(context, model);
   if (pool?.pace === undefined) return undefined;
   const { pace } = pool;
   return Math.min(
     maxRetryS,
-    Math.max(1, Math.floor((cost * linesOf(pool) + pace.remainingCost) / pace.costPerMs.fast / 1000)),
+    Math.max(1, Math.floor((cost * waitingShardsOf(pool) + pace.remainingCost) / pace.costPerMs.fast / 1000)),
   );
 }
 
-/** What is ahead of a request was counted in its shard: so many of them have about as much for the same workers. */
-function linesOf({ waitingShards }: ModelStats): number {
+/** Returns the number of shards with waiting requests: the cost ahead counts one shard, and all share the workers. */
+function waitingShardsOf({ waitingShards }: ModelStats): number {
   return Math.max(1, waitingShards);
 }
 
-/** Whether a worker may take a request, who may be in another shard of its model by now. `isPossible`: whether one of its own shard may. */
+/**
+ * Returns true if a worker of any shard of the model may run a request. `isPossible`: one of the request's own shard
+ * may.
+ */
 export async function isPossibleAnywhere(
   context: Pick<ApiContext, 'pools'>,
-  { model, isPossible }: Pick<RequestStatus, 'model' | 'isPossible'>,
+  { model, isPossible }: Pick<RequestSnapshot, 'model' | 'isPossible'>,
 ): Promise<boolean> {
   if (isPossible) return true;
   const pool = await poolOf(context, model);
   if (pool === undefined || pool.shards === 1 || pool.isPaused) return false;
-  const { idle, busy, asleep, loading } = pool.workers;
-  return idle + busy + asleep + loading > 0;
+  return isServed(pool);
 }
 
 async function poolOf({ pools }: Pick<ApiContext, 'pools'>, model: string): Promise<ModelStats | undefined> {
   try {
     return (await pools.get()).get(model);
   } catch (error) {
-    // It is a hint: nobody's request fails for want of it.
-    if (!isStoreAway(error)) throw error;
+    // Estimates are optional: no request fails because Redis is unavailable for them.
+    if (!isStoreUnavailable(error)) throw error;
     return undefined;
   }
 }

@@ -1,10 +1,12 @@
-import { modelOfRequestId, type RequestStatus } from '@darkroom/core';
+import { modelOfRequestId, type RequestSnapshot } from '@darkroom/core';
 import { cancelRequest, readRequest } from '@darkroom/store';
 import type { ApiCall } from '../http/api-env.ts';
 import { requestGone, requestNotFound } from '../http/api-error.ts';
-import type { AskStore } from '../server/store-guard.ts';
+import type { WithStore } from '../server/store-guard.ts';
 
-/** The id in the path, noted for the log. Throws 404 for what was never one of our ids, without asking Redis. */
+/**
+ * Returns the request id in the path and records it for the log. Throws 404 for a malformed id, without a round trip.
+ */
 export function requestIdOf(c: ApiCall): string {
   const id = c.req.param('id') ?? '';
   if (modelOfRequestId(id) === undefined) throw requestNotFound(id);
@@ -12,7 +14,7 @@ export function requestIdOf(c: ApiCall): string {
   return id;
 }
 
-/** What was done to a request that is there. Throws 404 for one that never was, or 410 for one whose time is over. */
+/** Narrows a store result to that of an existing request. Throws 404 for an unknown one, or 410 for an expired one. */
 export function present<Result extends { status: string }>(
   id: string,
   result: Result,
@@ -22,12 +24,12 @@ export function present<Result extends { status: string }>(
   return result as Exclude<Result, { status: 'unknown' | 'gone' }>;
 }
 
-/** One round trip; throws 404, also for a request of another owner, or 410. */
-export async function findRequest(askStore: AskStore, id: string, owner: string): Promise<RequestStatus> {
-  return present(id, await askStore((store) => readRequest(store, id, owner))).request;
+/** Reads a request in one round trip. Throws 404, also for a request of another owner, or 410. */
+export async function findRequest(withStore: WithStore, id: string, owner: string): Promise<RequestSnapshot> {
+  return present(id, await withStore((store) => readRequest(store, id, owner))).request;
 }
 
-/** One round trip; throws as `findRequest`. */
-export async function cancelFound(c: ApiCall, { askStore }: { askStore: AskStore }, id: string) {
-  return present(id, await askStore((store) => cancelRequest(store, id, { owner: c.get('owner') })));
+/** Cancels a request of the caller in one round trip. Throws like `findRequest`. */
+export async function cancelFound(c: ApiCall, { withStore }: { withStore: WithStore }, id: string) {
+  return present(id, await withStore((store) => cancelRequest(store, id, { owner: c.get('owner') })));
 }

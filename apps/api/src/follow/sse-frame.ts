@@ -1,4 +1,4 @@
-/** Fields in their order; a value of several lines stands in as many. What is no text is JSON, which has no line breaks. */
+/** Formats a server-sent event. Text of several lines becomes several lines of its field; objects become JSON. */
 export function sseFrame(fields: Readonly<Record<string, string | object>>): string {
   const lines = Object.entries(fields).map(
     ([name, value]) =>
@@ -7,7 +7,7 @@ export function sseFrame(fields: Readonly<Record<string, string | object>>): str
   return `${lines.join('')}\n`;
 }
 
-/** A comment, so that nobody on the way takes the connection for dead. */
+/** SSE comment that keeps proxies from closing an idle connection. */
 export const heartbeatFrame = ': heartbeat\n\n';
-/** The last of a stream that has said all, as of OpenAI. */
+/** Last frame of a complete stream, as in OpenAI's API. */
 export const doneFrame = sseFrame({ data: '[DONE]' });

@@ -1,25 +1,26 @@
-/** Streams of events beside each other, and readers that do not read. */
+/** Concurrent event streams, and clients that stop reading. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Metrics } from '@darkroom/service';
 import { allKeys, parseExposition, silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { type ApiKey, type ApiKeys, hashKey } from '../auth/api-keys.ts';
+import { type ApiKeys, hashKey } from '../auth/api-keys.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { listen } from '../testing/listen.ts';
 import { readFrames } from '../testing/sse-reader.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import type { ApiKey } from '../http/api-env.ts';
 
 const idleMs = 60_000;
 
 function keysOf(...names: string[]): ApiKeys {
-  const plain: Omit<ApiKey, 'name'> = {
+  const unlimited: Omit<ApiKey, 'name'> = {
     weight: 1,
     requestsPerMinute: undefined,
     openRequests: undefined,
     isAdmin: false,
   };
-  return new Map(names.map((name) => [hashKey(name), { ...plain, name }]));
+  return new Map(names.map((name) => [hashKey(name), { ...unlimited, name }]));
 }
 
 function as(name: string, body?: object): RequestInit {
@@ -27,7 +28,7 @@ function as(name: string, body?: object): RequestInit {
   return { headers, ...(body && { method: 'POST', body: JSON.stringify(body) }) };
 }
 
-/** A request with more previews than all buffers between the two ends hold. */
+/** Submits a request whose previews (16 MB) exceed all buffers of the connection. */
 async function submitLarge(test: TestApi): Promise<string> {
   const id = await test.submit();
   await startWorker(test.store);
@@ -36,8 +37,8 @@ async function submitLarge(test: TestApi): Promise<string> {
   return id;
 }
 
-/** Asks for the events of a request and takes nothing of the answer. */
-async function askAndStall(url: string, id: string): Promise<Socket> {
+/** Requests an event stream and never reads the response. */
+async function openAndStall(url: string, id: string): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   onTestFinished(() => void socket.destroy());
   socket.pause();
@@ -46,9 +47,9 @@ async function askAndStall(url: string, id: string): Promise<Socket> {
   return socket;
 }
 
-it('a key has so many streams at once, of whatever kind, and others have theirs', async () => {
+it('limits concurrent event streams per key', async () => {
   const metrics = new Metrics({ app: 'api', log: silentLogger() });
-  const test = await openTestApi({ apiKeys: keysOf('alice', 'bob'), config: { eventStreamsMax: 2 }, metrics });
+  const test = await openTestApi({ apiKeys: keysOf('alice', 'bob'), maxStreams: 2, metrics });
   const submitted = await test.api.request('/v1/predict', as('alice', { prompt: 'a fox' }));
   const { request_id: id } = (await submitted.json()) as { request_id: string };
   const open = (path: string, body?: object, name = 'alice'): Promise<Response> =>
@@ -66,13 +67,13 @@ it('a key has so many streams at once, of whatever kind, and others have theirs'
   for (const [path, body] of kinds) {
     const refused = await open(path, body);
     expect([path, refused.status, refused.headers.get('retry-after')]).toEqual([path, 429, '1']);
-    expect(await refused.text()).toContain('This key has 2 open event streams here');
+    expect(await refused.text()).toContain('This key has 2 open event streams on this server');
   }
   expect(await allKeys(test.store)).toEqual(before);
   const bobs = await open('/v1/images/generations', { prompt: 'a fox', stream: true }, 'bob');
   expect(bobs.status).toBe(200);
   await streams[0]!.body?.cancel();
-  // One that could not be opened takes no place.
+  // A stream that fails to open does not count toward the limit.
   expect((await open('/v1/predict/tiny-00000000000000000000000000/events')).status).toBe(404);
   const again = await open(`/v1/predict/${id}/events`);
   expect(again.status).toBe(200);
@@ -81,12 +82,12 @@ it('a key has so many streams at once, of whatever kind, and others have theirs'
   for (const { body } of [again, streams[1]!, bobs]) await body?.cancel();
 });
 
-it('cuts a reader that takes nothing, and gives its place back', async () => {
+it('cuts a stream whose client stops reading, and frees its slot', async () => {
   const metrics = new Metrics({ app: 'api', log: silentLogger() });
-  const test = await openTestApi({ config: { eventStreamsMax: 1 }, metrics });
+  const test = await openTestApi({ maxStreams: 1, metrics });
   const { url } = await listen(test);
   const id = await submitLarge(test);
-  const socket = await askAndStall(url, id);
+  const socket = await openAndStall(url, id);
   await expect.poll(() => test.hub.size).toBe(1);
   await expect
     .poll(() => {
@@ -94,10 +95,10 @@ it('cuts a reader that takes nothing, and gives its place back', async () => {
       return [test.hub.size, test.timers()];
     })
     .toEqual([0, 0]);
-  // What the kernel had taken is there, and then the end.
+  // The client reads the data that the kernel had buffered, then the connection closes.
   socket.on('error', () => {}).resume();
   if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
-  expect(test.lines.join('')).toContain('a reader that takes nothing was cut');
+  expect(test.lines.join('')).toContain('event stream cut: client stopped reading');
   const page = parseExposition(await metrics.expose());
   const route = '/v1/predict/:id/events';
   expect(page.value('darkroom_event_streams_cut_total', { app: 'api', route })).toBe(1);
@@ -105,7 +106,7 @@ it('cuts a reader that takes nothing, and gives its place back', async () => {
   expect((await fetch(`${url}/v1/predict/${id}/events`, { method: 'HEAD' })).status).toBe(200);
 });
 
-it('leaves a reader alone that has taken all there was, however long nothing comes', async () => {
+it('does not cut an idle stream whose client has read everything', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   const id = await submitLarge(test);
@@ -117,10 +118,10 @@ it('leaves a reader alone that has taken all there was, however long nothing com
   await test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
   await reader.cancel();
   await next;
-  expect(test.lines.join('')).not.toContain('was cut');
+  expect(test.lines.join('')).not.toContain('event stream cut');
 });
 
-it('hands a large frame over in pieces, each of which shows that the reader is there', async () => {
+it('writes a large frame in chunks of at most 64 KiB', async () => {
   const test = await openTestApi();
   const id = await submitLarge(test);
   const response = await test.api.request(`/v1/predict/${id}/events?after=2-0`);
@@ -136,7 +137,7 @@ it('hands a large frame over in pieces, each of which shows that the reader is t
   await reader.cancel();
 });
 
-it('breaks a stream off without a word on stderr, behind what was written', async () => {
+it('when the server stops, aborts a Replicate stream after the data written so far, and logs no error', async () => {
   const error = vi.spyOn(console, 'error');
   onTestFinished(() => error.mockRestore());
   const test = await openTestApi();

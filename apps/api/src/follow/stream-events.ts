@@ -1,56 +1,68 @@
 import type { ServerResponse } from 'node:http';
-import { isTerminalState, type RequestEvent, type RequestStatus } from '@darkroom/core';
+import { isTerminalState, type StoredEvent, type RequestSnapshot } from '@darkroom/core';
 import { readRequest } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext } from '../context/context.ts';
+import { revocationOf } from '../auth/watch-keys-file.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError, tooManyStreams } from '../http/api-error.ts';
 import { routeOf } from '../http/observe-requests.ts';
-import { isStoreAway } from '../server/store-guard.ts';
+import { isStoreUnavailable } from '../server/store-guard.ts';
 import { doneFrame, heartbeatFrame, sseFrame } from './sse-frame.ts';
-import { isEnd, tailEvents, type TailOptions } from './tail-events.ts';
+import { EventTail, isEnd } from './tail-events.ts';
+import { onAbort } from './on-abort.ts';
 
 const encoder = new TextEncoder();
-/** Bytes handed over at a time: a reader that takes them is slow and not gone, however large the frame. */
-const pieceBytes = 65_536;
+/** Bytes per write, so that a slow client on a large frame is not mistaken for one that stopped reading. */
+const chunkBytes = 65_536;
 
-/** Thrown by frames that end a stream before its end. */
+/** Time after which a stream is closed if its client reads nothing, ms. */
+const maxIdleMs = 60_000;
+
+/** Ends a stream early; expected, so not logged. */
 export class BrokenStream extends Error {
   override readonly name = 'BrokenStream';
 }
 
-/** The time of a request was over while it was read. */
-export class OverdueStream extends BrokenStream {
+/** Ends a stream whose request expired while it was read. */
+export class ExpiredStream extends BrokenStream {
   constructor() {
-    super('Its time was over before all of it was read.');
+    super('The request expired before its events were read.');
   }
 }
 
 export interface EventSource {
-  /** Text of server-sent events. `gone` is aborted when the reader has gone. */
+  /** Yields the text of server-sent events. `gone` aborts when the client disconnects. */
   frames: (gone: AbortSignal) => AsyncGenerator<string, void>;
-  /** For clients that take any end for a good one: a stream that cannot go on breaks its connection off. */
+  /** The first frame, if it was read ahead. */
+  first?: IteratorResult<string, void>;
+  /** Returns the last frame, after all others. */
+  lastFrame?: () => string;
+  /** Returns the frame that reports a failure to the client; without one the stream just ends. */
+  errorFrame?: (error: unknown) => string | undefined;
+  /** Aborts the connection if the stream fails, for clients that cannot tell an early end from a complete one. */
   breaksOff?: boolean;
-  /** What the frames are, if not events. */
+  /** Content type, if the frames are not server-sent events. */
   contentType?: string;
 }
 
-/** Answers with server-sent events. Throws 429 for a key that has as many streams as it may, before `prepare` is called. */
+/** Answers with server-sent events. Throws 429 for a key at its limit of streams, before `prepare` is called. */
 export async function streamEvents(
   c: ApiCall,
   context: ApiContext,
   prepare: () => Promise<EventSource>,
 ): Promise<Response> {
-  const { config, metrics, streamPlaces } = context;
-  const leave = streamPlaces.take(c.get('owner'));
+  const { maxStreams, metrics, streamSlots } = context;
+  const leave = streamSlots.take(c.get('owner'));
   if (leave === undefined) {
     metrics.eventStreamsRefused.inc();
-    throw tooManyStreams(config.eventStreamsMax);
+    throw tooManyStreams(maxStreams);
   }
   try {
-    const { contentType = 'text/event-stream', ...source } = await prepare();
-    const stream = new EventStream(c, context, { ...source, leave });
+    const source = await prepare();
+    const { contentType = 'text/event-stream' } = source;
+    const stream = new EventStream(c, context, source, leave);
     const { outgoing } = c.env ?? {};
-    // A stream of the web for each reader takes as much memory as all else that there is of it.
+    // Write to the socket: a web stream per client would double the memory per connection.
     if (outgoing !== undefined) c.env.writeBody = () => stream.writeTo(outgoing);
     return c.newResponse(outgoing === undefined ? stream.toWeb() : null, 200, {
       'Content-Type': `${contentType}; charset=utf-8`,
@@ -65,75 +77,80 @@ export async function streamEvents(
 }
 
 /**
- * The next frame is fetched when the one before has been taken, so that a slow reader holds one in memory; a reader that
- * goes ends the frames, and one that takes nothing for too long is cut.
+ * Writes frames to a client. Fetches the next frame when the client has read the last one, so a slow client holds one
+ * in memory. A disconnect ends the frames; a client that reads nothing for too long is cut.
  */
 class EventStream {
   readonly #context: ApiContext;
   readonly #route: string;
   readonly #requestId: string | undefined;
+  readonly #source: EventSource;
   readonly #frames: AsyncGenerator<string, void>;
-  readonly #breaksOff: boolean;
   readonly #gone = new AbortController();
   #leave: (() => void) | undefined;
+  #isFirst = true;
+  /** The last frame was read. */
+  #isOver = false;
   #stopWaiting = (): void => {};
+  /** Ends the connection. */
+  #cut = (): void => {};
+  #stopRevocationListener = (): void => {};
 
-  constructor(
-    c: ApiCall,
-    context: ApiContext,
-    { frames, breaksOff = false, leave }: EventSource & { leave: () => void },
-  ) {
+  constructor(c: ApiCall, context: ApiContext, source: EventSource, leave: () => void) {
     this.#context = context;
     this.#route = routeOf(c);
     this.#requestId = c.get('requestId');
-    this.#frames = frames(this.#gone.signal);
-    this.#breaksOff = breaksOff;
+    this.#source = source;
+    this.#frames = source.frames(this.#gone.signal);
     this.#leave = leave;
+    this.#stopRevocationListener = onAbort([revocationOf(c.get('apiKey'))], () => this.#revoke());
     context.metrics.eventStreams.inc({ route: this.#route });
   }
 
-  /** Ends with the connection, which stays until its reader has taken all, or is cut. */
+  /** Writes all frames to the socket. The connection stays until the client has read everything or is cut. */
   async writeTo(outgoing: ServerResponse): Promise<void> {
-    // It has gone, or asked for the head only.
+    // The client has disconnected, or sent a HEAD request.
     if (outgoing.closed || outgoing.writableEnded) return this.#cancel();
     outgoing.once('close', () => void this.#cancel());
-    // It is closed then, too.
+    // `close` follows every error.
     outgoing.on('error', () => {});
     outgoing.flushHeaders();
-    const cut = (): unknown => outgoing.destroy();
+    const cut = (): void => void outgoing.destroy();
+    this.#cut = cut;
     try {
-      for (let next = await this.#frames.next(); next.done !== true; next = await this.#frames.next())
-        for (const piece of piecesOf(next.value))
-          if (!this.#gone.signal.aborted && !outgoing.write(piece)) await this.#taken(outgoing, cut);
+      for (let frame = await this.#next(); frame !== undefined; frame = await this.#next())
+        for (const chunk of chunksOf(frame))
+          if (!this.#gone.signal.aborted && !outgoing.write(chunk)) await this.#drained(outgoing, cut);
       outgoing.end();
     } catch (error) {
       this.#report(error);
-      // What was written goes out, and no end of the answer follows it. An error of the stream would go to stderr.
-      if (this.#breaksOff) outgoing.socket?.destroySoon();
-      // A closed stream without an end sends its reader back to where it was.
+      // Sends what was written, without the end of the answer. Destroying with an error would print it to stderr.
+      if (this.#source.breaksOff === true) outgoing.socket?.destroySoon();
+      // EventSource clients reconnect after a stream without `[DONE]` and resume at their last event.
       else outgoing.end();
     }
     if (this.#leave !== undefined) this.#waitForReader(cut);
   }
 
-  /** Where there is no server. */
+  /** Returns the frames as a web stream, for calls without a server (tests). */
   toWeb(): ReadableStream<Uint8Array> {
-    const pieces: (string | Uint8Array)[] = [];
+    const chunks: (string | Uint8Array)[] = [];
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      this.#cut = () => controller.error(new BrokenStream('The API key was revoked.'));
       this.#stopWaiting();
       try {
-        const next = pieces.length === 0 ? await this.#frames.next() : undefined;
+        const frame = chunks.length === 0 ? await this.#next() : undefined;
         if (this.#gone.signal.aborted) return;
-        if (next?.done !== true) {
-          if (next !== undefined) pieces.push(...piecesOf(next.value));
-          const piece = pieces.shift()!;
-          controller.enqueue(typeof piece === 'string' ? encoder.encode(piece) : piece);
-          return this.#waitForReader(() => controller.error(new BrokenStream('The reader takes nothing.')));
+        if (frame !== undefined) chunks.push(...chunksOf(frame));
+        const chunk = chunks.shift();
+        if (chunk !== undefined) {
+          controller.enqueue(typeof chunk === 'string' ? encoder.encode(chunk) : chunk);
+          return this.#waitForReader(() => controller.error(new BrokenStream('The client stopped reading.')));
         }
         controller.close();
       } catch (error) {
         this.#report(error);
-        if (this.#breaksOff) controller.error(error);
+        if (this.#source.breaksOff === true) controller.error(error);
         else controller.close();
       }
       this.#close();
@@ -141,7 +158,24 @@ class EventStream {
     return new ReadableStream({ pull, cancel: () => this.#cancel() }, { highWaterMark: 0 });
   }
 
-  #taken(outgoing: ServerResponse, cut: () => void): Promise<void> {
+  /** Returns the next frame; undefined after the last one, or after the frame that reports a failure. */
+  async #next(): Promise<string | undefined> {
+    if (this.#isOver) return undefined;
+    const { first, lastFrame, errorFrame } = this.#source;
+    try {
+      const next = (this.#isFirst && first) || (await this.#frames.next());
+      this.#isFirst = false;
+      if (next.done !== true) return next.value;
+      this.#isOver = true;
+      return lastFrame?.();
+    } catch (error) {
+      this.#isOver = true;
+      if (errorFrame === undefined) throw error;
+      return errorFrame(error);
+    }
+  }
+
+  #drained(outgoing: ServerResponse, cut: () => void): Promise<void> {
     this.#waitForReader(cut);
     return new Promise((resolve) => {
       const go = (): void => {
@@ -159,17 +193,23 @@ class EventStream {
     await this.#frames.return();
   }
 
+  /** Stops the stream when its API key is revoked. */
+  #revoke(): void {
+    this.#cut();
+    void this.#cancel();
+  }
+
   #report(error: unknown): void {
     const { log } = this.#context;
     if (this.#gone.signal.aborted || isExpected(error)) return;
-    log.error({ request_id: this.#requestId, error: String(error) }, 'a stream failed');
+    log.error({ request_id: this.#requestId, error: String(error) }, 'stream failed');
   }
 
   #waitForReader(cut: () => unknown): void {
-    const { config, every, metrics, log } = this.#context;
-    const stop = every(config.eventStreamIdleS * 1000, () => {
+    const { every, metrics, log } = this.#context;
+    const stop = every(maxIdleMs, () => {
       metrics.eventStreamsCut.inc({ route: this.#route });
-      log.info({ request_id: this.#requestId }, 'a reader that takes nothing was cut');
+      log.info({ request_id: this.#requestId }, 'event stream cut: client stopped reading');
       cut();
       void this.#cancel();
     });
@@ -181,6 +221,7 @@ class EventStream {
 
   #close(): void {
     this.#stopWaiting();
+    this.#stopRevocationListener();
     if (this.#leave === undefined) return;
     this.#leave();
     this.#leave = undefined;
@@ -191,62 +232,60 @@ class EventStream {
 export interface RequestEventsOptions {
   /** Sequence number of the last event seen. */
   after?: number;
-  /** What goes over the wire for an event. */
-  framesOf: (event: RequestEvent) => AsyncIterable<string>;
+  /** Returns the frames of an event. */
+  framesOf: (event: StoredEvent) => Promise<readonly string[]> | AsyncIterable<string>;
   breaksOff?: boolean;
 }
 
-/** Milliseconds until a reader comes back whose API process stops. */
+/** SSE reconnection time, ms, that clients get when this API process stops. */
 const retryMs = 1000;
 
-/** The events of a request, each as `framesOf` has it. */
+/** Returns the source of a request's events, formatted by `framesOf`. */
 export function requestEvents(
   context: ApiContext,
-  { id, state }: Pick<RequestStatus, 'id' | 'state'>,
+  { id, state }: Pick<RequestSnapshot, 'id' | 'state'>,
   { after = 0, framesOf, breaksOff = false }: RequestEventsOptions,
 ): EventSource {
   const isEnded = isTerminalState(state);
-  const frames = (signal: AbortSignal) =>
-    framesOfTail(context, id, { after, isEnded, signal, isOfProgress: true }, { framesOf, breaksOff });
-  return { breaksOff, frames };
+  return {
+    breaksOff,
+    async *frames(signal) {
+      const tail = new EventTail(context, id, { after, isEnded, signal, includesProgress: true });
+      let last: StoredEvent | undefined;
+      try {
+        for (let item = await tail.next(); item !== undefined; item = await tail.next()) {
+          if (item === 'heartbeat') yield heartbeatFrame;
+          else if (item === 'draining') {
+            if (breaksOff) throw new BrokenStream('This server is stopping; the request continues.');
+            return yield sseFrame({ retry: String(retryMs) });
+          } else if (item === 'done') {
+            if (last === undefined || !isEnd(last)) await assertLogExists(context, id);
+            if (!breaksOff) yield doneFrame;
+            return;
+          } else for (last of item) yield* await framesOf(last);
+        }
+      } finally {
+        tail.close();
+      }
+    },
+  };
 }
 
-async function* framesOfTail(
-  context: ApiContext,
-  id: string,
-  options: TailOptions,
-  { framesOf, breaksOff }: Required<Pick<RequestEventsOptions, 'framesOf' | 'breaksOff'>>,
-): AsyncGenerator<string, void> {
-  let hasEnded = false;
-  for await (const item of tailEvents(context, id, options))
-    if (item === 'heartbeat') yield heartbeatFrame;
-    else if (item === 'draining') {
-      if (breaksOff) throw new BrokenStream('This server stops; the request goes on.');
-      yield sseFrame({ retry: String(retryMs) });
-    } else if (item !== 'done') {
-      hasEnded = isEnd(item);
-      yield* framesOf(item);
-    } else {
-      if (!hasEnded) await expectLog(context, id);
-      if (!breaksOff) yield doneFrame;
-    }
-}
-
-/** A frame as it is handed over: as it is, unless it is large. */
-function piecesOf(frame: string): (string | Uint8Array)[] {
-  // No character takes more bytes of UTF-8 than that.
-  if (frame.length * 3 <= pieceBytes) return [frame];
+/** Splits a large frame into chunks. */
+function chunksOf(frame: string): (string | Uint8Array)[] {
+  // A UTF-16 unit takes at most 3 bytes in UTF-8.
+  if (frame.length * 3 <= chunkBytes) return [frame];
   const bytes = encoder.encode(frame);
-  const count = Math.ceil(bytes.length / pieceBytes);
-  return Array.from({ length: count }, (_value, index) => bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes));
+  const count = Math.ceil(bytes.length / chunkBytes);
+  return Array.from({ length: count }, (_value, index) => bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes));
 }
 
-/** Nothing follows what a reader has if the log is there; one whose time is over holds nothing, whatever the reader has. */
-async function expectLog({ askStore }: ApiContext, id: string): Promise<void> {
-  const { status } = await askStore((store) => readRequest(store, id));
-  if (status !== 'found') throw new OverdueStream();
+/** Throws if the log has expired: then "no more events" does not mean that the client has seen the end. */
+async function assertLogExists({ withStore }: ApiContext, id: string): Promise<void> {
+  const { status } = await withStore((store) => readRequest(store, id));
+  if (status !== 'found') throw new ExpiredStream();
 }
 
 function isExpected(error: unknown): boolean {
-  return error instanceof BrokenStream || error instanceof ApiError || isStoreAway(error);
+  return error instanceof BrokenStream || error instanceof ApiError || isStoreUnavailable(error);
 }

@@ -1,159 +1,172 @@
-import { isTerminalState, type RequestEvent, type TerminalState } from '@darkroom/core';
+import { isTerminalState, type StoredEvent, type TerminalState, WakeSignal } from '@darkroom/core';
 import { readEvents, readLogEnd } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
-import { isStoreAway } from '../server/store-guard.ts';
-import { createWakeSignal, onAbort } from './wake-signal.ts';
+import type { ApiContext } from '../context/context.ts';
+import { isStoreUnavailable } from '../server/store-guard.ts';
+import { onAbort } from './on-abort.ts';
 
-/** `done`: nothing will follow. `draining`: this process stops, go on reading elsewhere. */
-export type TailItem = RequestEvent | 'heartbeat' | 'draining' | 'done';
+/** `done`: no more events. `draining`: this process stops; continue on another replica. */
+export type TailItem = readonly StoredEvent[] | 'heartbeat' | 'draining' | 'done';
 
-/** Whether nothing follows it. */
-export function isEnd(event: RequestEvent): event is Extract<RequestEvent, { type: TerminalState }> {
+/** Returns true for a terminal event. */
+export function isEnd(event: StoredEvent): event is Extract<StoredEvent, { type: TerminalState }> {
   return isTerminalState(event.type);
 }
 
 export interface TailOptions {
   /** Sequence number of the last event seen; 0 for all. */
   after: number;
-  /** Known to have ended: what the log holds is all there is. */
+  /** The request is known to have ended, so the log is complete. */
   isEnded: boolean;
-  /** The reader has gone. */
+  /** Aborts when the client disconnects. */
   signal: AbortSignal;
-  /** It shows each progress as it comes. */
-  isOfProgress?: boolean;
+  /** The client shows progress events, so the worker must publish them. */
+  includesProgress?: boolean;
 }
 
 export const heartbeatMs = 15_000;
-/** How long a lost wake-up can go unnoticed. */
+/** Interval of checks for lost wake-ups. */
 export const checkMs = 5000;
-/** For how long a look into the log says that somebody follows. */
+/** Time for which a read of the log marks the request as followed. */
 const followMs = 3 * checkMs;
-/** Events read from the log at a time: what a slow reader holds in memory. */
+/** Events per read of the log: a slow client holds at most this many in memory. */
 const readLimit = 32;
 
-/** Published events that are kept for a reader that is slow: they hold previews, and a process has many readers. */
+/** Published events buffered for a slow client: they contain previews, and a process has many clients. */
 const publishedLimit = 16;
 
-function createReader({ after, isEnded, isOfProgress = false }: TailOptions) {
-  return {
-    from: after,
-    last: after,
-    isEnded,
-    followMs: isOfProgress ? followMs : 0,
-    isCheckDue: false,
-    isHeartbeatDue: false,
-    /** Something may have been missed: the log says what. True until it has been read once. */
-    isBehind: true,
-    published: [] as RequestEvent[],
-    ...createWakeSignal(),
-  };
-}
-
-type Reader = ReturnType<typeof createReader>;
-
 /**
- * A request's events in order and without gaps, the rest of the log first and then as they come. The log is the truth
- * and published events are a shortcut: one that does not follow the last makes us read the log, and a slow tick
- * notices when none comes. Pulled: nothing is read ahead of the reader.
+ * Reads a request's events in order and without gaps: first the log after `after`, then new ones. Published events are
+ * a shortcut: a gap in their sequence triggers a read of the log, and a slow tick finds lost ones. Reads nothing ahead
+ * of the consumer, which must `close` it.
  */
-export async function* tailEvents(
-  context: ApiContext,
-  id: string,
-  options: TailOptions,
-): AsyncGenerator<TailItem, void> {
-  const reader = createReader(options);
-  // Subscribed before the log is read the first time, so that nothing falls between the two.
-  const subscribing = context.hub.subscribe(id, (event) => receive(reader, event));
-  const stops = listen(context, reader, options.signal);
-  try {
-    await context.askStore(() => subscribing);
-    while (!options.signal.aborted) {
-      if (context.draining.aborted) return yield 'draining';
-      if (reader.isHeartbeatDue) {
-        reader.isHeartbeatDue = false;
-        yield 'heartbeat';
-      }
-      const events = await nextEvents(context, id, reader);
-      for (const event of events ?? []) {
-        yield event;
-        reader.last = event.sequence;
-        if (isEnd(event)) return yield 'done';
-      }
-      if (events?.length === 0 && reader.isEnded) return yield 'done';
-      if (events === undefined || events.length === 0) await reader.woken();
-    }
-  } finally {
-    for (const stop of stops) stop();
-    subscribing.then((leave) => leave()).catch(() => {});
+export class EventTail {
+  readonly #context: ApiContext;
+  readonly #id: string;
+  readonly #options: TailOptions;
+  readonly #stops: (() => void)[];
+  readonly #changed = new WakeSignal();
+  readonly #followMs: number;
+  readonly #subscribing: Promise<() => void>;
+  #isSubscribed = false;
+  #last: number;
+  #isEnded: boolean;
+  #isDone = false;
+  #isCheckDue = false;
+  #isHeartbeatDue = false;
+  /** Events may have been missed, so the log must be read. True until the first read. */
+  #isBehind = true;
+  #published: StoredEvent[] = [];
+
+  constructor(context: ApiContext, id: string, options: TailOptions) {
+    const { hub, every, draining } = context;
+    const wake = (): void => this.#changed.wake();
+    this.#context = context;
+    this.#id = id;
+    this.#options = options;
+    this.#last = options.after;
+    this.#isEnded = options.isEnded;
+    this.#followMs = options.includesProgress === true ? followMs : 0;
+    this.#stops = [
+      hub.onReconnect(() => {
+        this.#isBehind = true;
+        wake();
+      }),
+      every(checkMs, () => {
+        this.#isCheckDue = true;
+        wake();
+      }),
+      every(heartbeatMs, () => {
+        this.#isHeartbeatDue = true;
+        wake();
+      }),
+      onAbort([draining, options.signal], wake),
+    ];
+    // Subscribe before the first read of the log, so that no event between the two is missed.
+    this.#subscribing = hub.subscribe(id, (event) => this.#receive(event));
   }
-}
 
-function receive(reader: Reader, event: RequestEvent): void {
-  if (reader.published.length === publishedLimit) {
-    reader.published.length = 0;
-    reader.isBehind = true;
-  } else if (!reader.isBehind) reader.published.push(event);
-  reader.wake();
-}
-
-/** All that wakes a reader besides the events. */
-function listen({ hub, every, draining }: ApiContext, reader: Reader, signal: AbortSignal): (() => void)[] {
-  const wakeFor = (due: 'isCheckDue' | 'isHeartbeatDue' | 'isBehind') => (): void => {
-    reader[due] = true;
-    reader.wake();
-  };
-  return [
-    hub.onReconnect(wakeFor('isBehind')),
-    every(checkMs, wakeFor('isCheckDue')),
-    every(heartbeatMs, wakeFor('isHeartbeatDue')),
-    onAbort([draining, signal], reader.wake),
-  ];
-}
-
-/** What follows `reader.last`; empty when there is nothing yet, undefined when that cannot be known right now. */
-async function nextEvents(
-  { askStore }: ApiContext,
-  id: string,
-  reader: Reader,
-): Promise<readonly RequestEvent[] | undefined> {
-  try {
-    if (reader.isCheckDue) {
-      // Sees what no published event told us, above all the end. Thousands of readers ask this again and again.
-      const { last, isEnded } = await askStore((store) => readLogEnd(store, id));
-      reader.isCheckDue = false;
-      reader.isEnded = isEnded;
-      // Who shows each progress says so by reading.
-      if (isEnded || last !== reader.last || reader.followMs > 0) reader.isBehind = true;
+  /** Waits for the next events; resolves with undefined once the client has disconnected. Throws if Redis is away. */
+  async next(): Promise<TailItem | undefined> {
+    const { draining, withStore } = this.#context;
+    if (!this.#isSubscribed) await withStore(() => this.#subscribing);
+    this.#isSubscribed = true;
+    while (!this.#options.signal.aborted) {
+      if (this.#isDone) return 'done';
+      if (draining.aborted) return 'draining';
+      if (this.#isHeartbeatDue) {
+        this.#isHeartbeatDue = false;
+        return 'heartbeat';
+      }
+      const events = await this.#read();
+      const last = events?.at(-1);
+      if (last !== undefined) {
+        this.#last = last.sequence;
+        this.#isDone = isEnd(last);
+        return events;
+      }
+      this.#isDone = events !== undefined && this.#isEnded;
+      if (!this.#isDone) await this.#changed.wait();
     }
-    for (let event = reader.published.shift(); event !== undefined; event = reader.published.shift()) {
-      if (event.sequence === reader.last + 1) return [event];
-      if (event.sequence > reader.last) reader.isBehind = true;
-    }
-    if (!reader.isBehind) return [];
-    reader.isBehind = false;
-    const events = await askStore((store) =>
-      readEvents(store, id, { after: reader.last, limit: readLimit, followMs: reader.followMs }),
-    );
-    if (events.length === readLimit) reader.isBehind = true;
-    return events.length === 0 && reader.isEnded ? await lastOfShorter(askStore, id, reader) : events;
-  } catch (error) {
-    if (!isStoreAway(error)) throw error;
-    // The next tick tries again. Closing the stream would only send the reader to a 503.
-    reader.isCheckDue = true;
     return undefined;
   }
-}
 
-/**
- * The end of a log that is over, for a reader who has none and has seen as much or more: a failover lost what it has seen, and the request went on from
- * before. Nothing for one who came for what is after the end.
- */
-async function lastOfShorter(
-  askStore: ApiContext['askStore'],
-  id: string,
-  reader: Reader,
-): Promise<readonly RequestEvent[]> {
-  const { last } = await askStore((store) => readLogEnd(store, id));
-  const hasSeenAll = reader.last === reader.from && reader.last <= last;
-  return hasSeenAll ? [] : askStore((store) => readEvents(store, id, { after: last - 1 }));
+  /** Stops listening. Idempotent. */
+  close(): void {
+    for (const stop of this.#stops) stop();
+    this.#subscribing.then((leave) => leave()).catch(() => {});
+  }
+
+  #receive(event: StoredEvent): void {
+    if (this.#published.length === publishedLimit) {
+      this.#published.length = 0;
+      this.#isBehind = true;
+    } else if (!this.#isBehind) this.#published.push(event);
+    this.#changed.wake();
+  }
+
+  /** Returns the events after `#last`; empty if there are none yet, undefined while Redis is unavailable. */
+  async #read(): Promise<readonly StoredEvent[] | undefined> {
+    try {
+      if (this.#isCheckDue) await this.#checkLogEnd();
+      for (let event = this.#published.shift(); event !== undefined; event = this.#published.shift()) {
+        if (event.sequence === this.#last + 1) return [event];
+        if (event.sequence > this.#last) this.#isBehind = true;
+      }
+      return this.#isBehind ? await this.#readLog() : [];
+    } catch (error) {
+      if (!isStoreUnavailable(error)) throw error;
+      // The next tick retries. If the stream were closed, the client would reconnect and get a 503.
+      this.#isCheckDue = true;
+      return undefined;
+    }
+  }
+
+  /** Finds events whose messages were lost, above all the end. Cheap: thousands of readers poll it. */
+  async #checkLogEnd(): Promise<void> {
+    const { last, isEnded } = await this.#context.withStore((store) => readLogEnd(store, this.#id));
+    this.#isCheckDue = false;
+    this.#isEnded = isEnded;
+    // Reading the log renews the mark that the request is followed (`followMs`).
+    if (isEnded || last !== this.#last || this.#followMs > 0) this.#isBehind = true;
+  }
+
+  async #readLog(): Promise<readonly StoredEvent[]> {
+    const { withStore } = this.#context;
+    const from = { after: this.#last, limit: readLimit, followMs: this.#followMs };
+    this.#isBehind = false;
+    const events = await withStore((store) => readEvents(store, this.#id, from));
+    if (events.length === readLimit) this.#isBehind = true;
+    return events.length === 0 && this.#isEnded ? this.#readEndAfterFailover() : events;
+  }
+
+  /**
+   * Returns the terminal event of an ended log for a reader that is past it: a failover lost events that the reader has
+   * seen, and the request continued from before them. Empty for a reader that began after the end.
+   */
+  async #readEndAfterFailover(): Promise<readonly StoredEvent[]> {
+    const { withStore } = this.#context;
+    const { last } = await withStore((store) => readLogEnd(store, this.#id));
+    const hasSeenAll = this.#last === this.#options.after && this.#last <= last;
+    return hasSeenAll ? [] : withStore((store) => readEvents(store, this.#id, { after: last - 1 }));
+  }
 }

@@ -1,30 +1,31 @@
 import { invalidField } from '../http/api-error.ts';
-import { errorAnswer, type RouteDocument } from '../http/api-route.ts';
+import { describeErrorAnswer, exampleId, type RouteDocument } from '../openapi/api-route.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { answerErrors, requestIdHeader } from '../follow/answer-document.ts';
-import { submitHeaders } from '../submit/submit-document.ts';
+import { answerErrors, requestIdHeader } from '../openapi/answer-document.ts';
+import { submitHeaders } from '../openapi/submit-document.ts';
 import { generateAnswerSchema, generateBodySchema } from './generate-schema.ts';
 
-const description = `One text, with its tokens: a view of a request as \`POST /v1/predict\` makes it. The answer waits until it is
-written; with \`stream: true\` server-sent events come instead, and the headers at once:
+const description = `Generates one text, with its tokens: a view of a request such as \`POST /v1/predict\` creates. The answer is sent when the text is
+complete. With \`stream: true\` the answer is a stream of server-sent events, whose headers are sent at once:
 
 | event | data |
 | --- | --- |
-| \`append\` | with \`block_append\`: what was added and stays: \`token_offset\` (tokens before it), \`text\`, \`token_ids\`, \`nfe\`, \`finished\` (true in the last one, which has no text) |
-| \`buffer_snapshot\` | with \`denoise\`: the block that is worked on, each time it changes: \`absolute_start\` and \`absolute_end\` (tokens before it, and with it), \`text\` (\`░\` for what is not known), \`token_ids\` (the model’s mask for what is not known), \`nfe\` |
-| \`final\` | as the answer without \`stream\` |
-| \`error\` | as the body of an error, and \`request_id\`; it is the last one |
+| \`append\` | with \`block_append\`: final text that was added: \`token_offset\` (number of tokens before it), \`text\`, \`token_ids\`, \`nfe\`, \`finished\` (true in the last event, which has no text) |
+| \`buffer_snapshot\` | with \`denoise\`: the current block, each time it changes: \`absolute_start\` and \`absolute_end\` (number of tokens before and up to its end), \`text\` (\`░\` for masked tokens), \`token_ids\` (the model’s mask id for masked tokens), \`nfe\` |
+| \`final\` | the answer as without \`stream\` |
+| \`error\` | the body of an error, with \`request_id\`; always the last event |
 
-\`nfe\` counts the calls of the model after the prompt up to there. The end token is in no \`token_ids\`, nor are tokens of a
-stop text. \`data: [DONE]\` follows \`final\`, and a comment comes every 15 s.
+\`nfe\` (number of function evaluations) counts the model calls after the prompt. \`token_ids\` exclude the end token and the tokens of a
+stop text. All events have the \`request_id\` and an \`id:\`, the position after which \`GET /v1/predict/{id}/events\` resumes. \`data: [DONE]\`
+follows \`final\`, and a comment is sent every 15 s as a heartbeat.
 
-**A client that goes away cancels its request**, streaming or not, unless it sent an \`Idempotency-Key\`: then it may come back for
-it. After the request is stored no answer is a 5xx: the error is a 422.`;
+**Disconnecting cancels the request**, streaming or not, unless the client sent an \`Idempotency-Key\`,
+with which it can fetch the result later. After the request is stored, errors are 422, never 5xx.`;
 
 export const generateDocument: RouteDocument = {
   method: 'post',
   path: '/generate',
-  summary: 'Ask for a text with its tokens',
+  summary: 'Generate a text with its tokens',
   description,
   request: {
     headers: submitHeaders.pick({ 'idempotency-key': true }),
@@ -41,21 +42,29 @@ export const generateDocument: RouteDocument = {
   responses: {
     ...answerErrors('text'),
     200: {
-      description: 'The text, or the events.',
+      description: 'The text, or a stream of events.',
       headers: requestIdHeader,
       content: {
         'application/json': { schema: generateAnswerSchema },
-        // Without a schema: tools hold each event against it, and OpenAPI 3.1 has no other for the items of a stream.
+        // No schema: tools would validate each event against it, and OpenAPI 3.1 has no schema for items of a stream.
         'text/event-stream': {
           example: sseFrame({
             event: 'append',
-            data: { token_offset: 0, text: 'a birthday', token_ids: [68, 967], nfe: 2, finished: false },
+            id: '3-0',
+            data: {
+              token_offset: 0,
+              text: 'a birthday',
+              token_ids: [68, 967],
+              nfe: 2,
+              finished: false,
+              request_id: exampleId,
+            },
           }),
         },
       },
     },
-    400: errorAnswer(
-      'A field is wrong, or the model cannot do it. Nothing is stored.',
+    400: describeErrorAnswer(
+      'A field is wrong, or the model does not support it. Nothing is stored.',
       invalidField('stream_mode', 'denoise', '"block_append": emoji-writer is autoregressive'),
     ),
   },

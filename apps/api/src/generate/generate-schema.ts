@@ -1,10 +1,12 @@
-/** What `POST /generate` takes and answers. */
+/** Request body and answer of `POST /generate`. */
 import { fieldProblems } from '@darkroom/core';
-import { foreignTextFields, textSchema } from '@darkroom/kinds';
+import { foreignTextFields, textSchema, withoutNulls } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../http/api-error.ts';
+import { exampleId } from '../openapi/api-route.ts';
+import { requestId } from '../openapi/api-schemas.ts';
 
-/** What a piece of a stream is: what was added, or the block as it stands. */
+/** Content of a stream's events: final text that was added, or the current state of the block. */
 export const streamModes = ['block_append', 'denoise'] as const;
 export type StreamMode = (typeof streamModes)[number];
 
@@ -26,6 +28,8 @@ const textFields = textSchema.pick({
   start_timeout_s: true,
   webhook_url: true,
   webhook_events: true,
+  user: true,
+  metadata: true,
 }).shape;
 
 const modeExpected = streamModes.map((mode) => `"${mode}"`).join(' or ');
@@ -35,63 +39,74 @@ const schema = z.strictObject({
   stream: z
     .boolean({ error: 'true or false' })
     .optional()
-    .openapi({ description: 'Whether to answer with events as the text is written. Default: false.' }),
+    .openapi({ description: 'Streams events as the text is written. Default: false.' }),
   stream_mode: z.enum(streamModes, { error: modeExpected }).optional().openapi({
     description:
-      '`block_append`: what is added to the text and stays. `denoise`: each state of the block that is worked on; only of models of block diffusion. Default: block_append.',
+      '`block_append`: final text as it is added. `denoise`: each state of the current block; only for block-diffusion models. Default: block_append.',
   }),
 });
 
 export const generateBodySchema = schema.openapi('GenerateRequest');
 
-/** What this route makes of a body. Throws 400 with all that is wrong; what is wrong with the text alone is said by who knows its model. */
-export function parseGenerateBody(body: unknown): { text: object; isStream: boolean; mode: StreamMode } {
+/** Parses a request body. Throws 400 with all problems. If only text fields are wrong, `submitRequest` reports them. */
+export function parseGenerateBody(given: unknown): { text: object; isStream: boolean; mode: StreamMode } {
+  const body = withoutNulls(schema, given);
   const { data, error } = schema.safeParse(body);
   if (error !== undefined && error.issues.some(({ path: [name] }) => !isTextField(name)))
     throw invalidFields(
-      fieldProblems(error.issues, { body, known: Object.keys(schema.shape), foreignNames: foreignTextFields }),
+      fieldProblems(error.issues, { body, known: Object.keys(schema.shape), compatNames: foreignTextFields }),
     );
   const { stream = false, stream_mode: mode = 'block_append', ...text } = data ?? (body as z.infer<typeof schema>);
   return { text, isStream: stream, mode };
 }
 
-/** The prompt is not: elsewhere messages may stand in its place. */
+/** Excludes `prompt`: this route requires it, while `submitRequest` would also accept messages. */
 function isTextField(name: PropertyKey | undefined): boolean {
   return typeof name === 'string' && name !== 'prompt' && Object.hasOwn(textFields, name);
 }
 
 const count = z.int().min(0);
 const ids = z.array(count);
-const nfe = count.openapi({ description: 'Calls of the model after the prompt.' });
+const nfe = count.openapi({ description: 'Number of function evaluations: model calls after the prompt.' });
 
 export const generateAnswerSchema = z
   .strictObject({
     full_text: z.string(),
-    token_ids: ids.openapi({ description: 'Of all tokens but the end token and those of a stop text.' }),
+    token_ids: ids.openapi({ description: 'Ids of all tokens except the end token and those of a stop text.' }),
     nfe,
     finish_reason: z.enum(['stop', 'length']),
+    request_id: requestId,
   })
   .openapi('GenerateAnswer', {
-    example: { full_text: 'a birthday cake', token_ids: [68, 967, 799], nfe: 4, finish_reason: 'stop' },
+    example: {
+      full_text: 'a birthday cake',
+      token_ids: [68, 967, 799],
+      nfe: 4,
+      finish_reason: 'stop',
+      request_id: exampleId,
+    },
   });
 export type GenerateAnswer = z.infer<typeof generateAnswerSchema>;
 
-/** The data of the events `append` and `buffer_snapshot`; that of `final` is the answer. */
+/** Data of the event `append`. The data of `final` is the answer. */
 export interface AppendData {
-  /** Tokens before it. */
+  /** Number of tokens before this text. */
   token_offset: number;
   text: string;
   token_ids: readonly number[];
   nfe: number;
-  /** In the last one, which has no text, and in no other. */
+  /** True only in the last event, which has no text. */
   finished: boolean;
+  request_id: string;
 }
 
+/** Data of the event `buffer_snapshot`. */
 export interface BufferSnapshotData {
-  /** Tokens before the block, and with it. */
+  /** Number of tokens before the block, and up to its end. */
   absolute_start: number;
   absolute_end: number;
   text: string;
   token_ids: readonly number[];
   nfe: number;
+  request_id: string;
 }

@@ -5,7 +5,7 @@ import type { RunningRequest } from '../testing/fake-worker.ts';
 import { listen } from '../testing/listen.ts';
 import { type Frame, readFrames } from '../testing/sse-reader.ts';
 import type { TestApi } from '../testing/test-api.ts';
-import { openTextApi, runNextText, textFacts, textModel } from '../testing/text-model.ts';
+import { openImageAndTextApi, runNextText, serveTextModel, textFacts, textModel } from '../testing/text-model.ts';
 
 const prompt = 'once upon a time';
 
@@ -17,12 +17,20 @@ async function post({ api }: TestApi, body: object, headers: Record<string, stri
   });
 }
 
-/** Name and data of each frame; `[DONE]` as it is. */
+/** Returns name and data of each frame, without the request id; `[DONE]` unchanged. */
 function shown(frames: readonly Frame[]): unknown[] {
-  return frames.map(({ event, data = '' }) => (data === '[DONE]' ? data : [event, JSON.parse(data)]));
+  return frames.map(({ event, data = '' }) => {
+    if (data === '[DONE]') return data;
+    return [event, event === 'error' ? JSON.parse(data) : withoutId(data)];
+  });
 }
 
-/** A red fox of three tokens, which takes four calls. */
+function withoutId(data: string): unknown {
+  const { request_id: _id, ...others } = JSON.parse(data) as { request_id?: string };
+  return others;
+}
+
+/** Writes `a red fox`: three tokens and four model calls. */
 async function writeFox(run: RunningRequest): Promise<void> {
   await run.entry({ type: 'delta', offset: 0, text: 'a', done: 1, facts: { ids: '7,' } });
   await run.entry({ type: 'delta', offset: 1, text: ' red fox', done: 3, facts: { ids: '8,9,' } });
@@ -47,8 +55,8 @@ const foxEnd = [
 ];
 
 describe('a stream', () => {
-  it('says what is added, where it stands among the tokens, and all of it in the end', async () => {
-    const test = await openTextApi('autoregressive');
+  it('contains the added text with its token offsets, and the full text at the end', async () => {
+    const test = await openImageAndTextApi('autoregressive');
     const response = await post(test, { prompt, stream: true });
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
     await writeFox(await runNextText(test));
@@ -61,19 +69,38 @@ describe('a stream', () => {
     expect(await readRequest(test.store, id)).toMatchObject({ request: { state: 'succeeded', model: textModel } });
   });
 
-  it('of blocks says them when they are settled, or each of their states', async () => {
-    const test = await openTextApi('block_diffusion');
+  it('contains the request id in each event, and positions after which /v1/predict/{id}/events resumes', async () => {
+    const test = await openImageAndTextApi('autoregressive');
+    const response = await post(test, { prompt, stream: true });
+    await writeFox(await runNextText(test));
+    const frames = (await readFrames(response).rest()).slice(0, -1);
+    const id = response.headers.get('x-request-id')!;
+    expect(frames.map(({ data }) => (JSON.parse(data!) as { request_id: string }).request_id)).toEqual([
+      id,
+      id,
+      id,
+      id,
+    ]);
+    const headers = { 'Last-Event-ID': frames[0]!.id! };
+    const rest = await readFrames(await test.api.request(`/v1/predict/${id}/events`, { headers })).rest();
+    expect(rest.filter(({ event }) => event === 'delta').map(({ id: at, data }) => [at, JSON.parse(data!)])).toEqual([
+      [frames[1]!.id, expect.objectContaining({ text: ' red fox' })],
+    ]);
+  });
+
+  it('contains blocks when they are settled, or each of their states with denoise', async () => {
+    const test = await openImageAndTextApi('block_diffusion');
     const [append, denoise] = await Promise.all(
       ['block_append', 'denoise'].map((stream_mode) => post(test, { prompt, stream: true, stream_mode })),
     );
     for (let count = 0; count < 2; count++) {
       const run = await runNextText(test);
-      const say = (offset: number, text: string, done: number, facts: Record<string, number | string>) =>
+      const writeBlock = (offset: number, text: string, done: number, facts: Record<string, number | string>) =>
         run.entry({ type: 'snapshot', offset, text, done, facts });
-      await say(0, 'a░', 1, { ids: '7,3,', calls: 1 });
-      await say(0, 'a red', 2, { ids: '7,8,', calls: 2, settled: 1 });
-      await say(5, '░', 2, { ids: '3,', calls: 4 });
-      await say(5, ' fox', 3, { ids: '9,', calls: 5, settled: 1 });
+      await writeBlock(0, 'a░', 1, { ids: '7,3,', calls: 1 });
+      await writeBlock(0, 'a red', 2, { ids: '7,8,', calls: 2, settled: 1 });
+      await writeBlock(5, '░', 2, { ids: '3,', calls: 4 });
+      await writeBlock(5, ' fox', 3, { ids: '9,', calls: 5, settled: 1 });
       await finishFox(run);
     }
     expect(shown(await readFrames(append!).rest())).toEqual([
@@ -91,8 +118,8 @@ describe('a stream', () => {
     ]);
   });
 
-  it('says each token once when another worker goes on from an earlier one', async () => {
-    const test = await openTextApi('autoregressive');
+  it('contains each token once when another worker resumes from an earlier token', async () => {
+    const test = await openImageAndTextApi('autoregressive');
     const response = await post(test, { prompt, stream: true });
     const run = await runNextText(test);
     await run.entry({ type: 'delta', offset: 0, text: 'a red', done: 2, facts: { ids: '7,8,' } });
@@ -105,11 +132,11 @@ describe('a stream', () => {
     ]);
   });
 
-  it('lasts as long as its request may, which says so itself', async () => {
-    const test = await openTextApi('autoregressive');
+  it('waits until the timeout_s of its request instead of the default timeout', async () => {
+    const test = await openImageAndTextApi('autoregressive');
     const long = readFrames(await post(test, { prompt, stream: true, timeout_s: 3000 })).rest();
     await expect.poll(() => test.timers()).toBe(3);
-    // The server's own time, and a margin.
+    // The server's default timeout, and a margin.
     test.tick(615_000);
     await writeFox(await runNextText(test));
     expect(shown(await long).slice(-3)).toEqual(foxEnd);
@@ -119,8 +146,8 @@ describe('a stream', () => {
     expect(shown(await short)).toMatchObject([['error', { error: { code: 'end_unknown' } }]]);
   });
 
-  it('that breaks off says why as its last event', async () => {
-    const test = await openTextApi('autoregressive');
+  it('ends with an error event if the request fails', async () => {
+    const test = await openImageAndTextApi('autoregressive');
     const response = await post(test, { prompt, stream: true });
     const run = await runNextText(test);
     await run.entry({ type: 'delta', offset: 0, text: 'a', done: 1, facts: { ids: '7,' } });
@@ -131,18 +158,18 @@ describe('a stream', () => {
   });
 });
 
-describe('one answer', () => {
-  it('is what a stream says in the end', async () => {
-    const test = await openTextApi('autoregressive');
+describe('an answer without streaming', () => {
+  it('equals the final event of a stream', async () => {
+    const test = await openImageAndTextApi('autoregressive');
     const answering = post(test, { prompt: [5, 6, 7], max_tokens: 4, stop: ['.'] });
     await expect.poll(async () => (await stored(test)).length).toBe(1);
     await writeFox(await runNextText(test));
     const answer = await answering;
-    expect([answer.status, await answer.json()]).toEqual([200, foxAnswer]);
+    expect([answer.status, withoutId(await answer.text())]).toEqual([200, foxAnswer]);
   });
 
-  it('of a request that fails is a 422, which no SDK sends again', async () => {
-    const test = await openTextApi('autoregressive');
+  it('is a 422 that no SDK retries if the request fails', async () => {
+    const test = await openImageAndTextApi('autoregressive');
     const answering = post(test, { prompt });
     await expect.poll(async () => (await stored(test)).length).toBe(1);
     const run = await runNextText(test);
@@ -150,6 +177,22 @@ describe('one answer', () => {
     const answer = await answering;
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([422, 'false']);
   });
+});
+
+it('chooses a block-diffusion model for denoise if the body names no model', async () => {
+  const test = await openImageAndTextApi('autoregressive');
+  await serveTextModel(test.store, { id: 'zz-diffusion', mode: 'block_diffusion' });
+  for (const [body, model] of [
+    [{ prompt, stream: true, stream_mode: 'denoise' }, 'zz-diffusion'],
+    [{ prompt, stream: true }, textModel],
+  ] as const) {
+    const response = await post(test, body);
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([
+      200,
+      expect.stringMatching(new RegExp(`^${model}-`)),
+    ]);
+    await response.body!.cancel();
+  }
 });
 
 async function stored({ store }: TestApi): Promise<string[]> {
@@ -160,7 +203,7 @@ async function stored({ store }: TestApi): Promise<string[]> {
 it.each([
   [
     { prompt, stream: true, stream_mode: 'denoise' },
-    'stream_mode is "denoise", expected "block_append": writer is autoregressive, it writes token by token and changes nothing that it has written',
+    'stream_mode is "denoise", expected "block_append": writer is autoregressive and has no blocks to denoise',
   ],
   [{ prompt, stream_mode: 'all' }, 'stream_mode is "all", expected "block_append" or "denoise"'],
   [{ prompt, stream: 'yes' }, 'stream is "yes", expected true or false'],
@@ -169,17 +212,17 @@ it.each([
   [{ prompt, max_new_tokens: 4 }, 'max_new_tokens is not a field, did you mean max_tokens?'],
   [{ prompt, max_nfe: 4 }, 'max_nfe is 4, expected nothing: writer writes token by token, and has no blocks'],
   [{ prompt, tokens_per_step: 2 }, 'tokens_per_step is 2, expected nothing: writer writes token by token'],
-  [{ prompt, model: 'tiny' }, 'model "tiny" is not here, expected one of writer'],
-])('%j is refused, and nothing is stored', async (body, message) => {
-  const test = await openTextApi('autoregressive');
+  [{ prompt, model: 'tiny' }, 'model tiny has the kind image, which this route does not serve'],
+])('rejects %j without storing a request', async (body, message) => {
+  const test = await openImageAndTextApi('autoregressive');
   const response = await post(test, body);
   expect(response.status).toBe('model' in body ? 404 : 400);
   expect(await response.json()).toMatchObject({ message: expect.stringContaining(message) });
   expect(await stored(test)).toEqual([]);
 });
 
-it('is turned away where too many wait, before a stream begins', async () => {
-  const test = await openTextApi('autoregressive', { config: { queueMaxLength: 1 } });
+it('answers 503 when the queue is full, before a stream begins', async () => {
+  const test = await openImageAndTextApi('autoregressive', { config: { queueMaxLength: 1 } });
   expect((await post(test, { prompt, stream: true })).status).toBe(200);
   for (const stream of [true, false]) {
     const response = await post(test, { prompt, stream });
@@ -188,12 +231,12 @@ it('is turned away where too many wait, before a stream begins', async () => {
   }
 });
 
-describe.each([true, false])('a client that goes away (stream: %s)', (stream) => {
+describe.each([true, false])('a client that disconnects (stream: %s)', (stream) => {
   async function leave(headers: Record<string, string>): Promise<{ test: TestApi; id: string }> {
-    const test = await openTextApi('autoregressive');
+    const test = await openImageAndTextApi('autoregressive');
     const { url } = await listen(test);
     const abort = new AbortController();
-    const asked = fetch(`${url}/generate`, {
+    const fetching = fetch(`${url}/generate`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', ...headers },
       body: JSON.stringify({ prompt, stream }),
@@ -201,10 +244,10 @@ describe.each([true, false])('a client that goes away (stream: %s)', (stream) =>
     }).catch(() => undefined);
     await expect.poll(async () => (await stored(test)).length).toBe(1);
     const [key] = await stored(test);
-    // It waits for events.
+    // Wait until the API has subscribed to the events.
     await expect.poll(() => test.hub.size).toBe(1);
     abort.abort();
-    await asked;
+    await fetching;
     await expect.poll(() => test.hub.size).toBe(0);
     return { test, id: key!.slice(test.store.keysOf(textModel).request('').length) };
   }
@@ -214,14 +257,14 @@ describe.each([true, false])('a client that goes away (stream: %s)', (stream) =>
     await expect.poll(() => readRequest(test.store, id)).toMatchObject({ request: { state: 'canceled' } });
   });
 
-  it('may come back for it with an Idempotency-Key', async () => {
+  it('can fetch the result later with an Idempotency-Key', async () => {
     const { test, id } = await leave({ 'Idempotency-Key': 'mine' });
     const again = post(test, { prompt, stream }, { 'Idempotency-Key': 'mine' });
     await writeFox(await runNextText(test));
     const response = await again;
     expect(response.headers.get('x-request-id')).toBe(id);
     const text = await response.text();
-    expect(text).toContain(JSON.stringify(foxAnswer));
+    expect(text).toContain(JSON.stringify({ ...foxAnswer, request_id: id }));
     expect(await readRequest(test.store, id)).toMatchObject({ request: { state: 'succeeded' } });
   });
 });

@@ -1,4 +1,12 @@
-import { cutText, DarkroomError, describeValue, type ErrorCode, type FieldProblem, invalidValue } from '@darkroom/core';
+import {
+  cutText,
+  DarkroomError,
+  describeValue,
+  type ErrorCode,
+  type FieldProblem,
+  invalidValue,
+  maxListedProblems,
+} from '@darkroom/core';
 import type { z } from '@hono/zod-openapi';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
@@ -12,18 +20,38 @@ export const errorTypes = [
 type ErrorType = (typeof errorTypes)[number];
 
 export interface ApiErrorOptions {
-  /** The kind of error; by default what the status says. */
+  /** Error type; by default derived from the status. */
   type?: ErrorType;
   param?: string | undefined;
-  /** All that is wrong with the fields; the message has them in one line. */
+  /** All problems of the fields; the message lists them in one line. */
   problems?: readonly FieldProblem[];
   headers?: Readonly<Record<string, string>>;
   cause?: unknown;
 }
 
+/** Limits on error answers, which may repeat the client's input several times. UTF-16 units. */
+const maxMessageLength = 3000;
+const maxProblemLength = 400;
+const maxFieldLength = 200;
+/** One more than are listed by name, for the entry that counts the remaining ones. */
+const maxProblems = maxListedProblems + 1;
+
+function cutTo(length: number, text: string): string {
+  return text.length <= length ? text : `${text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')}…`;
+}
+
+function cutProblem(problem: FieldProblem): FieldProblem {
+  const { field, message } = problem;
+  return {
+    ...problem,
+    field: field === undefined ? undefined : cutTo(maxFieldLength, field),
+    message: cutTo(maxProblemLength, message),
+  };
+}
+
 /**
- * An answer that is not the one the client hoped for. `code` is for programs: stable, one per reason. `message` is for
- * people; what they sent may be in it, so it is never logged.
+ * Error answer of the API. `code` is for programs: stable, one per reason. `message` is for people; it may quote the
+ * client's input, so it is never logged.
  */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
@@ -36,17 +64,17 @@ export class ApiError extends Error {
 
   constructor(status: ContentfulStatusCode, code: string, message: string, options: ApiErrorOptions = {}) {
     const { type = typeOf(status), param, problems = [], headers = {}, cause } = options;
-    super(message, { cause });
+    super(cutTo(maxMessageLength, message), { cause });
     this.status = status;
     this.code = code;
     this.type = type;
-    this.param = param;
-    this.problems = problems;
+    this.param = param === undefined ? undefined : cutTo(maxFieldLength, param);
+    this.problems = problems.slice(0, maxProblems).map(cutProblem);
     this.headers = headers;
   }
 }
 
-/** The body of an error in the shape of another API, with the status and headers where those differ too. */
+/** Formats an error in the shape of a compat API: its body, and status and headers where they differ. */
 export type ErrorView = (
   error: ApiError,
   requestId: string | undefined,
@@ -62,7 +90,7 @@ function typeOf(status: number): ErrorType {
   return status === 503 ? 'service_unavailable' : 'server_error';
 }
 
-/** In how many seconds a client that was turned away may ask again, where nobody knows better. */
+/** Default `Retry-After`, s, if no better estimate exists. */
 const retryLaterS = 5;
 export const retryLater = { 'Retry-After': String(retryLaterS) };
 
@@ -77,7 +105,7 @@ const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> =
   unavailable: 503,
 };
 
-/** Any error as an answer. What nobody foresaw is a 500 that shows `errorId` and nothing else. */
+/** Converts any error into an ApiError. Unexpected errors become a 500 that shows only `errorId`. */
 export function toApiError(cause: unknown, errorId: string): ApiError {
   if (cause instanceof ApiError) return cause;
   const status = DarkroomError.isInstance(cause) ? statusOfCode[cause.code] : undefined;
@@ -85,20 +113,23 @@ export function toApiError(cause: unknown, errorId: string): ApiError {
     const { code, message } = cause;
     return new ApiError(status, code, message, { headers: status === 503 ? retryLater : {}, cause });
   }
-  return new ApiError(500, 'internal', `Something went wrong on our side. The log has it as ${errorId}.`, { cause });
+  return new ApiError(500, 'internal', `Internal server error. The server's log has the details under ${errorId}.`, {
+    cause,
+  });
 }
 
 export function invalidFields(problems: readonly FieldProblem[]): ApiError {
   const [{ code, field: param } = { code: 'invalid_body', field: undefined }] = problems;
-  return new ApiError(400, code, problems.map(({ message }) => message).join('; '), { param, problems });
+  const listed = problems.slice(0, maxProblems).map((problem) => cutProblem(problem).message);
+  return new ApiError(400, code, listed.join('; '), { param, problems });
 }
 
-/** For a value that is not what was expected, or missing where there must be one. */
+/** Returns a 400 for a value that is wrong or missing. */
 export function invalidField(field: string, value: unknown, expected: string): ApiError {
   return invalidFields([invalidValue(field, value, expected)]);
 }
 
-/** What a schema makes of the value of a header or of the query. Throws 400 for what it does not take. */
+/** Parses the value of a header or query parameter with a schema. Throws 400 if it does not match. */
 export function checkField<Schema extends z.ZodType>(
   schema: Schema,
   field: string,
@@ -110,25 +141,38 @@ export function checkField<Schema extends z.ZodType>(
   return data;
 }
 
-/** For what is not there right now, and may be soon. */
-export function notNow(code: string, message: string, param?: 'model'): ApiError {
+/** Returns a 503 with `Retry-After` for something that is temporarily unavailable. */
+export function temporarilyUnavailable(code: string, message: string, param?: 'model'): ApiError {
   return new ApiError(503, code, message, { param, headers: retryLater });
 }
 
-/** For a key that has as much as it may. */
+/** Returns a 429 for a key that has reached a limit. */
 export function tooMany(code: string, message: string, headers = { 'Retry-After': '1' }): ApiError {
   return new ApiError(429, code, message, { headers });
 }
 
 export function modelNotFound(model: string, known: readonly { id: string }[]): ApiError {
   const names = known.map(({ id }) => id).join(', ');
-  const message = `model ${describeValue(model)} is not here, expected one of ${names}`;
+  const message = `model ${describeValue(model)} was not found, expected one of ${names}`;
   return new ApiError(404, 'model_not_found', message, { param: 'model' });
 }
 
-/** For a route whose kind of work no model here does. */
+/** OpenAI-compatible routes by kind of model. */
+const routesOfKind: Readonly<Record<string, string>> = {
+  image: '/v1/images/generations',
+  text: '/v1/chat/completions',
+};
+
+/** Returns a 404 for a model whose kind the route does not serve. */
+export function modelOfOtherKind({ id, kind }: { id: string; kind: string }): ApiError {
+  const route = routesOfKind[kind] ?? '/v1/predict';
+  const message = `model ${id} has the kind ${kind}, which this route does not serve: use ${route}`;
+  return new ApiError(404, 'model_not_found', message, { param: 'model' });
+}
+
+/** Returns a 404 for a route of a kind that no model has. */
 export function kindNotFound(kind: string | undefined): ApiError {
-  const message = `no model here is of the kind ${describeValue(kind)}, which this route is for`;
+  const message = `no model has the kind ${describeValue(kind)}, which this route serves`;
   return new ApiError(404, 'model_not_found', message, { param: 'model' });
 }
 
@@ -138,7 +182,7 @@ export function overloaded(retryAfterS = retryLaterS): ApiError {
 }
 
 export function tooManyStreams(open: number): ApiError {
-  const message = `This key has ${open} open event streams here, which is all it may have at once; close one.`;
+  const message = `This key has ${open} open event streams on this server, which is its limit; close one.`;
   return tooMany('too_many_streams', message);
 }
 
@@ -147,5 +191,5 @@ export function requestNotFound(id: string): ApiError {
 }
 
 export function requestGone(id: string): ApiError {
-  return new ApiError(410, 'request_gone', `Request ${id} is over, and its results are no longer kept.`);
+  return new ApiError(410, 'request_gone', `Request ${id} has ended and its results have expired.`);
 }

@@ -1,4 +1,4 @@
-/** What an API process counts of what it is asked. */
+/** Metrics of an API process. */
 import { Metrics } from '@darkroom/service';
 import { type Exposition, parseExposition, silentLogger } from '@darkroom/testing';
 import { expect, it } from 'vitest';
@@ -15,7 +15,7 @@ async function openMeasuredApi(
   return { test, read: async () => parseExposition(await metrics.expose()) };
 }
 
-/** `GET /v1/models 200` → how many. */
+/** Returns the number of answers by key, such as `GET /v1/models 200`. */
 function answers(page: Exposition): Record<string, number> {
   const series = page.series('darkroom_http_request_seconds_count');
   return Object.fromEntries(
@@ -23,7 +23,7 @@ function answers(page: Exposition): Record<string, number> {
   );
 }
 
-it('counts answers by the pattern of their route, never by what a client made up', async () => {
+it('labels answers with the pattern of their route, never with the path of a client', async () => {
   const { test, read } = await openMeasuredApi();
   const id = await test.submit();
   await test.api.request(`/v1/predict/${id}`);
@@ -45,7 +45,7 @@ it('counts answers by the pattern of their route, never by what a client made up
   });
 });
 
-it('counts what came of submissions', async () => {
+it('counts submissions by outcome', async () => {
   const { test, read } = await openMeasuredApi({ config: { queueMaxLength: 2 } });
   await test.submit();
   await test.submit();
@@ -57,7 +57,7 @@ it('counts what came of submissions', async () => {
   expect([submissions('admitted'), submissions('overloaded')]).toEqual([2, 1]);
 });
 
-it('counts refusals of keys that send too much, without their names', async () => {
+it('counts rate-limited submissions without the names of keys', async () => {
   const key = { name: 'alice', weight: 1, requestsPerMinute: 1, openRequests: undefined, isAdmin: false };
   const { test, read } = await openMeasuredApi({ apiKeys: new Map([[hashKey('secret'), key]]) });
   const headers = { Authorization: 'Bearer secret', 'Content-Type': 'application/json' };
@@ -73,7 +73,7 @@ it('counts refusals of keys that send too much, without their names', async () =
   );
 });
 
-it('counts streams of events while they are open, and until they end by themselves or by their readers', async () => {
+it('gauges open event streams until they end or the client disconnects', async () => {
   const { test, read } = await openMeasuredApi();
   const { url } = await listen(test);
   const open = async (): Promise<number | undefined> =>

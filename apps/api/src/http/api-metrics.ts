@@ -6,7 +6,7 @@ export function createApiMetrics(metrics: Metrics) {
   return {
     httpSeconds: metrics.histogram({
       name: 'darkroom_http_request_seconds',
-      help: 'How long requests to the API took until their answer began; route is the pattern of the path, none for what is not there.',
+      help: 'Time of API requests until the answer began; route is the pattern of the path, none for unknown paths.',
       labels: ['method', 'route', 'status'],
       buckets: durationBuckets,
     }),
@@ -17,21 +17,21 @@ export function createApiMetrics(metrics: Metrics) {
     }),
     eventStreamsCut: metrics.counter({
       name: 'darkroom_event_streams_cut_total',
-      help: 'Streams of events that were cut, because their reader took nothing for EVENT_STREAM_IDLE_S.',
+      help: 'Event streams that were cut because the client read nothing for a minute.',
       labels: ['route'],
     }),
     eventStreamsRefused: metrics.counter({
       name: 'darkroom_event_streams_refused_total',
-      help: 'Streams of events that were refused, because their key had EVENT_STREAMS_MAX of them.',
+      help: 'Event streams that were rejected because their key had 5,000 open.',
     }),
     submissions: metrics.counter({
       name: 'darkroom_submissions_total',
-      help: 'Valid submissions: admitted, duplicate, overloaded (queue full), limited (too many open ones of a key), over-budget (too many bytes of a key), unserved (no worker).',
+      help: 'Valid submissions: admitted, duplicate, overloaded (queue full), limited (open requests of a key), over-budget (stored bytes of a key), unserved (no worker).',
       labels: ['model', 'outcome'],
     }),
     rateLimited: metrics.counter({
       name: 'darkroom_rate_limited_total',
-      help: 'Submissions that were refused because their key had sent too many in a minute.',
+      help: 'Submissions that were rejected because their key exceeded its requests per minute.',
     }),
   };
 }

@@ -1,8 +1,10 @@
 import { cors as honoCors } from 'hono/cors';
 import type { MiddlewareHandler } from 'hono';
 
-/** What a page of another origin may read; what it asks to send it may (SDKs bring headers of their own). */
+/** Response headers that pages of other origins may read. Request headers are unrestricted: SDKs send their own. */
 const exposeHeaders = [
+  'Accept-Ranges',
+  'Content-Range',
   'ETag',
   'Idempotent-Replayed',
   'Location',
@@ -19,9 +21,8 @@ const exposeHeaders = [
 ];
 const maxAgeS = 600;
 
-/** Lets pages of these origins use the API; with none, browsers keep pages of other origins out. */
-export function cors(origins: readonly string[] | undefined): MiddlewareHandler {
-  if (origins === undefined) return (_c, next) => next();
+/** Lets pages of these origins use the API. */
+export function cors(origins: readonly string[]): MiddlewareHandler {
   return honoCors({
     origin: origins.includes('*') ? '*' : [...origins],
     exposeHeaders,

@@ -1,12 +1,15 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import type { Api } from '../http/api-route.ts';
+import { answerStaticText } from '../http/answer-text.ts';
+import { eventSchema } from '../openapi/event-schemas.ts';
+import { markNullableFields } from './nullable-fields.ts';
 import { pageFile, pageHeaders } from './page-file.ts';
+import type { Api } from '../http/api-env.ts';
 
-/** What the page loads: from the package on this machine, never from somebody else's. */
+/** Files of the page, served from the local swagger-ui package, not from a CDN. */
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
 
-// Paths are relative, so that the page works behind a proxy that serves us under a prefix.
+// Paths are relative, so that the page works behind a proxy with a path prefix.
 const page = `<!doctype html>
 <html lang="en">
 <head>
@@ -23,19 +26,19 @@ const page = `<!doctype html>
 </html>
 `;
 
-// Without validatorUrl the page would show the document to a server on the internet.
+// By default, Swagger UI sends the document to a public validator.
 const startScript = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', validatorUrl: null });\n`;
 
 const headers = pageHeaders();
 
-/** The OpenAPI document of all routes that are there when it is first asked for, and a page that shows it. */
+/** Adds the OpenAPI document and a page that shows it. The document has all routes that exist on its first request. */
 export function addDocsRoutes(api: Api): void {
   const directory = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
-  let document: string | undefined;
+  let document: Uint8Array | undefined;
   api.get('/openapi.json', (c) => {
-    // Building it takes tens of milliseconds in which nobody else is answered.
-    document ??= JSON.stringify(openApiDocument(api));
-    return c.body(document, 200, { 'Content-Type': 'application/json' });
+    // Built once: building blocks the event loop for tens of milliseconds.
+    document ??= Buffer.from(JSON.stringify(openApiDocument(api)));
+    return answerStaticText(c, document, { 'Content-Type': 'application/json' });
   });
   api.get('/docs', (c) => c.html(page, 200, headers));
   api.get('/docs/start.js', (c) =>
@@ -50,17 +53,20 @@ export function addDocsRoutes(api: Api): void {
 
 function openApiDocument(api: Api) {
   api.openAPIRegistry.registerComponent('securitySchemes', 'key', { type: 'http', scheme: 'bearer' });
-  return api.getOpenAPI31Document({
+  api.openAPIRegistry.register('RequestEvent', eventSchema);
+  const document = api.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
       title: 'Darkroom',
       version: '0.1.0',
-      description: 'Submit a prompt, get an id, watch the picture develop, fetch it.',
+      description: 'Submit a prompt, get an id, watch the image develop, fetch it.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
-    // From where the document is: a proxy may serve us under a prefix.
+    // Relative to the document: a proxy may add a path prefix.
     servers: [{ url: './' }],
-    // Also without: a server may have no keys.
+    // The key is optional: a server may have no keys.
     security: [{}, { key: [] }],
   });
+  markNullableFields(document);
+  return document;
 }

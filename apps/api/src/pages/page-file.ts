@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
+import { answerStaticText } from '../http/answer-text.ts';
 import type { ApiCall } from '../http/api-env.ts';
 
 const sources: Readonly<Record<string, string>> = {
@@ -13,7 +14,7 @@ const sources: Readonly<Record<string, string>> = {
   'frame-ancestors': "'none'",
 };
 
-/** For what a browser shows: it loads its own files and this server, and nothing else but what `more` says. */
+/** Returns security headers of pages: the CSP allows only this server, and the sources in `more`. */
 export function pageHeaders(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   const policy = Object.entries({ ...sources, ...more }).map(([directive, value]) => `${directive} ${value}`);
   return {
@@ -31,7 +32,7 @@ const types: Readonly<Record<string, string>> = {
   '.png': 'image/png',
 };
 
-/** Answers with a file; undefined if there is none, or none that a browser should be shown. */
+/** Answers with a file; undefined if it does not exist or has an unknown type. */
 export async function pageFile(
   c: ApiCall,
   path: string,
@@ -40,7 +41,10 @@ export async function pageFile(
   const type = types[extname(path)];
   if (type === undefined) return undefined;
   try {
-    return c.body(new Uint8Array(await readFile(path)), 200, { ...headers, 'Content-Type': type });
+    const data = await readFile(path);
+    const all = { ...headers, 'Content-Type': type };
+    if (type === 'image/png') return c.body(new Uint8Array(data), 200, all);
+    return await answerStaticText(c, data, all);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { expect, it, onTestFinished } from 'vitest';
-import type { ApiEnv } from '../http/api-env.ts';
+import type { ApiEnv, Api } from '../http/api-env.ts';
 import { handleError } from '../http/error-response.ts';
 import { createLogger } from '@darkroom/service';
-import type { Api } from '../http/api-route.ts';
 import { addPageRoutes } from './page.ts';
 
 function openPage(files: Readonly<Record<string, string>>): Api {
@@ -23,7 +22,7 @@ function openPage(files: Readonly<Record<string, string>>): Api {
 const headersOf = (response: Response, ...names: string[]): (string | null)[] =>
   names.map((name) => response.headers.get(name));
 
-it('serves the page fresh every time, and lets it load nothing from elsewhere', async () => {
+it('serves the page with no-cache and a CSP that allows only this server', async () => {
   const api = openPage({ 'client.html': '<p>page</p>' });
   const page = await api.request('/client.html');
   expect([page.status, await page.text()]).toEqual([200, '<p>page</p>']);
@@ -34,7 +33,7 @@ it('serves the page fresh every time, and lets it load nothing from elsewhere', 
   expect((await api.request('/')).headers.get('location')).toBe('client.html');
 });
 
-it('serves assets for ever, each as what it is', async () => {
+it('serves assets as immutable, with their content types', async () => {
   const api = openPage({ 'assets/client-1.js': 'let a', 'assets/client-1.css': 'a{}', 'assets/icon-1.svg': '<svg/>' });
   for (const [name, type] of [
     ['client-1.js', 'text/javascript; charset=utf-8'],
@@ -50,13 +49,13 @@ it('serves assets for ever, each as what it is', async () => {
   }
 });
 
-it('serves nothing but its own assets', async () => {
+it('serves no files outside of its assets', async () => {
   const api = openPage({ 'client.html': 'x', 'assets/notes.txt': 'x', 'secret.js': 'x' });
   for (const path of ['notes.txt', 'absent.js', '..%2Fsecret.js', '../secret.js', '.hidden.js', ''])
     expect([path, (await api.request(`/assets/${path}`)).status]).toEqual([path, 404]);
 });
 
-it('says what to do when the page was not built', async () => {
+it('returns 404 with a hint if the page was not built', async () => {
   const response = await openPage({}).request('/client.html');
   expect(response.status).toBe(404);
   expect(await response.json()).toMatchObject({

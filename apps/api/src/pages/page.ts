@@ -1,24 +1,24 @@
 import { join } from 'node:path';
-import type { ApiCall } from '../http/api-env.ts';
+import type { ApiCall, Api } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
-import type { Api } from '../http/api-route.ts';
+import { pathPrefixFor } from '../http/urls.ts';
 import { pageFile, pageHeaders } from './page-file.ts';
 
-// Apps may not import apps, and a page of static files exports nothing to import: it is found by its place, which is
-// the same from src/ and from dist/, in a checkout and in an image that copies apps/ whole. So it needs no setting.
+// Found by its relative path, since apps may not import apps. The path is the same from src/ and dist/, in a checkout
+// and in a container image, so it needs no setting.
 const builtPage = join(import.meta.dirname, '../../../page/dist');
 
-/** Previews are data: URLs, pictures blob: URLs. */
+/** Previews are data: URLs, images blob: URLs. */
 const headers = pageHeaders({ 'img-src': "'self' blob: data:", 'require-trusted-types-for': "'script'" });
 
-/** For operators; it shows nothing by itself, what it asks for needs a key. */
+/** Adds the page for operators. The page itself is public; the routes that it calls need a key. */
 export function addAdminPage(api: Api, directory = builtPage): void {
   api.get('/admin', (c) => page(c, directory, 'admin.html'));
 }
 
 export function addPageRoutes(api: Api, directory = builtPage): void {
-  // Whoever opens the URL that `npm start` prints gets to see pictures. Relative, for a proxy with a prefix.
-  api.get('/', (c) => c.redirect('client.html'));
+  // Relative, for proxies that do not send X-Forwarded-Prefix.
+  api.get('/', (c) => c.redirect(pathPrefixFor(c) === '' ? 'client.html' : `${pathPrefixFor(c)}/client.html`));
   api.get('/client.html', (c) => page(c, directory, 'client.html'));
   api.get('/assets/:name{[\\w-][\\w.-]*}', async (c) => {
     const path = join(directory, 'assets', c.req.param('name'));
@@ -28,7 +28,7 @@ export function addPageRoutes(api: Api, directory = builtPage): void {
 }
 
 async function page(c: ApiCall, directory: string, name: string): Promise<Response> {
-  // Asked for again every time: it names the assets of its own build.
+  // Revalidated every time: the page refers to the assets of its own build.
   const answer = await pageFile(c, join(directory, name), { ...headers, 'Cache-Control': 'no-cache' });
   if (answer === undefined) throw notBuilt();
   return answer;

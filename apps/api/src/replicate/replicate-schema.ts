@@ -1,102 +1,121 @@
-/** What Replicate takes, as a body of `POST /v1/predict`, and the description of its routes. */
-import { isoTime, type ModelCard } from '@darkroom/core';
+/** Converts Replicate's input to a body of `POST /v1/predict`. Also errors and OpenAPI documents of the routes. */
+import { isoTime, type ModelCard, urlBelow } from '@darkroom/core';
+import { replicateOwner } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
-import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
-import { checkerField } from '../drop-in/foreign-pictures.ts';
+import { describeExternalAnswer as json, createExternalDocuments } from '../compat/compat-document.ts';
+import { commonFields, pickCommonFields, schedulerField, unsupportedField } from '../compat/compat-input.ts';
+import { safetyCheckerField } from '../compat/compat-images.ts';
 import { type ErrorView, invalidField } from '../http/api-error.ts';
-import { exampleId } from '../http/api-route.ts';
-import { pictureBodySchema } from '../v1/api-schemas.ts';
+import { exampleId } from '../openapi/api-route.ts';
+import { imageBodySchema } from '../openapi/api-schemas.ts';
 
-/** As the Stable Diffusion models there name them. */
-const schedulers: ReadonlyMap<string, string> = new Map([
-  ['DDIM', 'ddim'],
-  ['PNDM', 'pndm'],
-  ['K_EULER', 'euler'],
-  ['K_EULER_ANCESTRAL', 'euler_ancestral'],
-  ['DPMSolverMultistep', 'dpmpp_2m'],
-  ['KarrasDPM', 'dpmpp_2m_karras'],
-]);
+/** Schedulers by their names in Replicate's Stable Diffusion models. The model's names work too. */
+const schedulers = ['DDIM', 'PNDM', 'K_EULER', 'K_EULER_ANCESTRAL', 'DPMSolverMultistep', 'KarrasDPM'];
 const formats: Readonly<Record<string, string>> = { jpg: 'jpeg', jpeg: 'jpeg', png: 'png', webp: 'webp' };
 const pixels = z
   .int({ error: 'a whole number of pixels' })
   .min(1, { error: '1 pixel or more' })
   .optional()
-  .openapi({ description: "Pixels; with the other one. Default: the model's own size.", example: 128 });
+  .openapi({ description: "Pixels; set width and height together. Default: the model's default size.", example: 128 });
 
 export const inputSchema = z
   .strictObject({
     ...commonFields,
     width: pixels,
     height: pixels,
-    num_outputs: pictureBodySchema.shape.n,
-    image: pictureBodySchema.shape.image,
-    mask: pictureBodySchema.shape.mask,
-    prompt_strength: pictureBodySchema.shape.strength,
+    num_outputs: imageBodySchema.shape.n,
+    image: imageBodySchema.shape.image,
+    mask: imageBodySchema.shape.mask,
+    prompt_strength: imageBodySchema.shape.strength,
     scheduler: schedulerField(schedulers),
     output_format: z
       .enum(Object.keys(formats), { error: `one of ${Object.keys(formats).join(', ')}` })
       .optional()
       .openapi({ description: 'Default: png.' }),
-    output_quality: pictureBodySchema.shape.output_compression,
+    output_quality: imageBodySchema.shape.output_compression,
     lora_weights: z
       .string({ error: 'the id of a lora' })
       .min(1, { error: 'the id of a lora' })
       .max(64, { error: 'the id of a lora' })
       .optional()
       .openapi({ description: 'An adapter: an id of the model’s `loras` in /v1/models, not a URL.' }),
-    lora_scale: z.number({ error: 'a number' }).optional().openapi({ description: 'How much of it. Default: 1.' }),
-    disable_safety_checker: checkerField,
-    apply_watermark: without(false, 'there are no watermarks here'),
-    refine: without('no_refiner', 'there is no refiner here'),
-    go_fast: without(false, 'pictures are drawn in one way'),
+    lora_scale: z
+      .number({ error: 'a number' })
+      .optional()
+      .openapi({ description: 'Strength of the adapter. Default: 1.' }),
+    disable_safety_checker: safetyCheckerField,
+    apply_watermark: unsupportedField(false, 'watermarks are not supported'),
+    refine: unsupportedField('no_refiner', 'refiners are not supported'),
+    go_fast: unsupportedField(false, 'there is no fast mode'),
   })
   .openapi('ReplicateInput');
 
-const noWebhooks = 'poll or stream instead, no webhooks here';
+/** Our webhook events by Replicate's names. */
+const webhookEvents = { start: 'started', output: 'output', logs: 'progress', completed: 'completed' } as const;
+const eventNames = Object.keys(webhookEvents) as (keyof typeof webhookEvents)[];
+const eventsExpected = `some of ${eventNames.join(', ')}`;
 const fields = {
   input: inputSchema,
-  webhook: without(null, noWebhooks),
-  webhook_events_filter: without(null, noWebhooks),
-  stream: z.boolean({ error: 'true or false' }).optional().openapi({ description: 'No effect: all can be streamed.' }),
+  webhook: z.string({ error: 'an http or https URL' }).optional().openapi({
+    description: 'URL to which the prediction is POSTed when it changes, signed in Replicate’s format.',
+    example: 'https://example.com/replicate',
+  }),
+  webhook_events_filter: z
+    .array(z.enum(eventNames, { error: eventsExpected }), { error: eventsExpected })
+    .min(1, { error: eventsExpected })
+    .max(eventNames.length, { error: eventsExpected })
+    .optional()
+    .openapi({ description: 'Events that trigger the webhook. Default: all.' }),
+  stream: z
+    .boolean({ error: 'true or false' })
+    .optional()
+    .openapi({ description: 'No effect: every prediction can be streamed.' }),
 };
 const version = z.string({ error: 'a model of /v1/models' }).openapi({
-  description: '`model`, `owner/model` or `owner/model:version`: a model here has one version, called as itself.',
+  description:
+    '`model`, `owner/model` or `owner/model:version`: each model has one version, with the name of the model.',
   example: 'emoji-sd',
 });
 const modelBodySchema = z.strictObject(fields).openapi('ReplicateModelPrediction');
 const versionBodySchema = z.strictObject({ version, ...fields }).openapi('ReplicatePrediction');
 
-/** The body but for its inputs, which are checked by themselves: what is wrong with them is told in their own names. */
+/** Schemas of the body except `input`, which is parsed separately so that errors name its fields without a prefix. */
 const input = z.record(z.string(), z.unknown(), { error: 'an object with the inputs' });
 export const modelFrameSchema = modelBodySchema.extend({ input });
 export const versionFrameSchema = versionBodySchema.extend({ input });
 
-/** How Replicate calls the fields of our body that have another name there. */
+export type PredictionFrame = z.infer<typeof modelFrameSchema>;
+
+export function webhookEventsOf({ webhook_events_filter: names = eventNames }: PredictionFrame) {
+  return [...new Set(names)].map((name) => webhookEvents[name]);
+}
+
+/** Replicate's names of our body fields, where they differ. */
 export const replicateNames = {
   size: 'width and height',
   preview: 'num_inference_steps',
   n: 'num_outputs',
   strength: 'prompt_strength',
   output_compression: 'output_quality',
+  webhook_url: 'webhook',
   'loras.0.id': 'lora_weights',
   'loras.0.scale': 'lora_scale',
 };
 
-export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unknown> {
+export function replicateToImageBody(input: z.infer<typeof inputSchema>): Record<string, unknown> {
   const { width, height, scheduler, lora_weights: lora, lora_scale: scale } = input;
   if ((width === undefined) !== (height === undefined))
     throw invalidField(width === undefined ? 'width' : 'height', undefined, 'both width and height');
   if (lora === undefined && scale !== undefined)
-    throw invalidField('lora_weights', undefined, 'the id of a lora, which lora_scale is for');
+    throw invalidField('lora_weights', undefined, 'the id of a lora, required by lora_scale');
   return {
-    ...commonOf(input),
+    ...pickCommonFields(input),
     size: width && `${width}x${height}`,
     n: input.num_outputs,
     image: input.image,
     mask: input.mask,
     strength: input.prompt_strength,
-    scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
+    scheduler,
     output_format: input.output_format && formats[input.output_format],
     output_compression: input.output_quality,
     loras: lora === undefined ? undefined : [{ id: lora, scale }],
@@ -120,7 +139,7 @@ const examplePrediction = {
   version: 'emoji-sd',
   status: 'succeeded',
   input: { prompt: 'a fox on a green background', width: 128, height: 128, seed: 7 },
-  output: [`https://pictures.example.org/v1/predict/${exampleId}/images/0`],
+  output: [`https://images.example.org/v1/predict/${exampleId}/images/0`],
   logs: 'Using seed: 7\n100%|████████████████████| 12/12\n',
   error: null,
   metrics: { predict_time: 1.52, total_time: 1.6 },
@@ -130,10 +149,12 @@ const examplePrediction = {
   urls: { get: exampleUrl, cancel: `${exampleUrl}/cancel`, stream: `${exampleUrl}/stream` },
 };
 
-/** Where tools for Replicate look for the inputs of a model. */
+/** Cog version that models report; clients require a string. */
+const cogVersion = '0.1.0';
+/** OpenAPI document of a model's inputs, in the layout that Replicate's tools expect. */
 const openApi = {
   openapi: '3.1.0',
-  info: { title: 'Cog', version: '0.1.0' },
+  info: { title: 'Cog', version: cogVersion },
   paths: {},
   components: {
     schemas: {
@@ -142,18 +163,15 @@ const openApi = {
     },
   },
 };
-/** Models have no owners here: any is taken, and this one shown. */
-export const owner = 'darkroom';
-
 export function versionOf({ id, created }: Pick<ModelCard, 'id' | 'created'>, schema: object = openApi) {
-  return { id, created_at: isoTime(created * 1000), cog_version: null, openapi_schema: schema };
+  return { id, created_at: isoTime(created * 1000), cog_version: cogVersion, openapi_schema: schema };
 }
 
-/** `root`: the URL under which the client reached us. */
+/** @param root the URL by which the client reached the server. */
 export function modelOf(root: string, card: Pick<ModelCard, 'id' | 'created' | 'pipeline'>, schema?: object) {
   return {
-    url: new URL(`/replicate/v1/models/${owner}/${card.id}`, root).href,
-    owner,
+    url: urlBelow(root, `/replicate/v1/models/${replicateOwner}/${card.id}`),
+    owner: replicateOwner,
     name: card.id,
     description: card.pipeline,
     visibility: 'public',
@@ -163,7 +181,7 @@ export function modelOf(root: string, card: Pick<ModelCard, 'id' | 'created' | '
   };
 }
 
-/** All there is: lists have one page. */
+/** Returns all results as a single page. */
 export function pageOf(results: readonly object[]) {
   return { previous: null, next: null, results };
 }
@@ -175,11 +193,11 @@ const exampleModel = modelOf(
 );
 const exampleVersion = exampleModel.latest_version;
 
-const { route, refusals } = foreignDocuments('replicate', replicateError, {
+export const { route, refusals } = createExternalDocuments('replicate', replicateError, {
   id: z.string().openapi({ example: exampleId }),
-  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
+  owner: z.string().openapi({ description: 'Any value; ignored.', example: 'darkroom' }),
   name: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
-  version: z.string().openapi({ description: 'The name again.', example: 'emoji-sd' }),
+  version: z.string().openapi({ description: 'Same as the name.', example: 'emoji-sd' }),
 });
 const wrongField = json(
   'A field is wrong. Nothing is stored.',
@@ -187,22 +205,25 @@ const wrongField = json(
 );
 const headers = z.object({
   prefer: z.string().optional().openapi({
-    description: '`wait` or `wait=seconds`, 60 at most: answers when it has ended, or then.',
+    description: '`wait` or `wait=seconds`, at most 60: answers when the prediction has ended, or after this time.',
     example: 'wait=60',
   }),
 });
 const created = {
-  201: json('Stored; `starting` unless it has ended: the client takes `processing` for an end.', examplePrediction),
+  201: json(
+    'Stored. The status is `starting` until the prediction has ended, because the client takes `processing` for the end.',
+    examplePrediction,
+  ),
   ...refusals,
   422: wrongField,
 };
 const bodyWith = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
 
-const howTo = `For \`replicate\` from npm as it is: \`new Replicate({ auth, baseUrl: 'http://127.0.0.1:8080/replicate/v1' })\`. Models are
-\`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here. \`output\` is
-URLs over https, which open without a key; over http it is \`data:\` URLs: of http URLs the client makes no files. A prediction that did not end in time is \`failed\`, as the client polls on at \`aborted\`.
-Where the server asks for keys there is no \`urls.stream\`, which the client reads without one. Pictures are png in quality
-100 unless \`output_format\` and \`output_quality\` say otherwise.`;
+const howTo = `For the unmodified npm package \`replicate\`: \`new Replicate({ auth, baseUrl: 'http://127.0.0.1:8080/replicate/v1' })\`. Models are
+\`<anything>/<model>\`. Unlisted fields are errors; fields with a single allowed value are not supported otherwise. Over https, \`output\`
+contains URLs that open without a key; over http it contains \`data:\` URLs, because the client does not create files from http URLs. An expired
+prediction is \`failed\`, because the client would keep polling at \`aborted\`. If the server requires keys, \`urls.stream\` is absent, because the
+client does not send its key for streams. Images are png in quality 100 unless \`output_format\` and \`output_quality\` are set.`;
 
 const models = '/replicate/v1/models';
 const model = `${models}/{owner}/{name}`;
@@ -222,16 +243,17 @@ export const replicateDocuments = {
     responses: { 200: json('The prediction.', examplePrediction) },
   }),
   cancel: route('post', `${predictions}/{id}/cancel`, 'predictions.cancel', {
-    description: 'Answers when it has left, at its next step; one that has ended stays as it is.',
+    description:
+      'Answers when the prediction is canceled, after its current step, or after 5 s. A prediction that has ended does not change.',
     responses: { 200: json('The prediction.', { ...examplePrediction, status: 'canceled', output: null }) },
   }),
   stream: route('get', `${predictions}/{id}/stream`, 'urls.stream', {
     description:
-      'Events `output` (a URL), `logs` (a progress bar), `error` (words) and at last `done` (`{}`, or with a `reason`: canceled or error).',
+      'Events `output` (a URL), `logs` (a progress bar), `error` (a message) and finally `done` (`{}`, or with a `reason`: canceled or error).',
     request: { headers: z.object({ 'last-event-id': z.string().optional() }) },
     responses: {
       200: {
-        description: 'The events from the first, or those after Last-Event-ID.',
+        description: 'All events, or those after Last-Event-ID.',
         content: {
           'text/event-stream': { example: 'event: logs\nid: 3-0\ndata:   8%|█                   | 1/12\ndata: \n\n' },
         },
@@ -244,7 +266,10 @@ export const replicateDocuments = {
   }),
   model: route('get', model, 'models.get', { responses: { 200: json('The model.', exampleModel) } }),
   versions: route('get', `${model}/versions`, 'models.versions.list', {
-    responses: { 200: json('The one there is.', pageOf([exampleVersion])) },
+    responses: { 200: json('The only version.', pageOf([exampleVersion])) },
+  }),
+  webhookSecret: route('get', '/replicate/v1/webhooks/default/secret', 'webhooks.default.secret.get', {
+    responses: { 200: json('The secret of your key, for `validateWebhook`.', { key: 'whsec_…' }) },
   }),
   version: route('get', `${model}/versions/{version}`, 'models.versions.get', {
     responses: { 200: json('The version.', exampleVersion) },

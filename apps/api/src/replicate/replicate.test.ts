@@ -48,7 +48,7 @@ describe('inputs', () => {
       { output_format: 'jpeg', output_compression: 70 },
     ],
     [{ disable_safety_checker: true, apply_watermark: false, refine: 'no_refiner' }, { size: '128x128' }],
-  ])('%j means %j, and is shown as inputs that mean the same', async (input, parameters) => {
+  ])('%j is converted to %j, and shown as equivalent inputs', async (input, parameters) => {
     const test = await openTestApi();
     const first = await created(test, input);
     const again = await created(test, first.input);
@@ -58,7 +58,7 @@ describe('inputs', () => {
     }
   });
 
-  it('lora_weights is one of ours by its id, and shown again', async () => {
+  it("lora_weights accepts the id of one of the model's loras, and is shown in the prediction", async () => {
     const test = await openTestApi();
     await publishModel(test.store, cardWithLoras);
     const first = await created(test, { lora_weights: 'pixels', lora_scale: 0.5 });
@@ -72,7 +72,7 @@ describe('inputs', () => {
   it.each([
     [{ lora_weights: 'x' }, 'lora_weights', 'lora_weights is "x", expected no loras: the model has none'],
     [{ lora_weights: 'x', lora_scale: 9 }, 'lora_scale', 'lora_scale is 9, expected a number from -4 to 4'],
-    [{ lora_scale: 1 }, 'lora_weights', 'lora_weights is missing, expected the id of a lora, which lora_scale is for'],
+    [{ lora_scale: 1 }, 'lora_weights', 'lora_weights is missing, expected the id of a lora, required by lora_scale'],
     [{ num_outputs: 11 }, 'num_outputs', 'num_outputs is 11, expected a whole number from 1 to 10'],
     [{ width: 96 }, 'height', 'height is missing, expected both width and height'],
     [
@@ -84,31 +84,38 @@ describe('inputs', () => {
     [{ scheduler: 'KLMS' }, 'scheduler', 'scheduler is "KLMS", expected one of ddim, euler'],
     [{ refine: 'base_image_refiner' }, 'refine', expect.stringContaining('expected "no_refiner"')],
     [{ num_images: 2 }, 'num_images', expect.stringContaining('num_images is not a field')],
-  ])('%j is refused in its own names, and nothing is stored', async (input, field, description: unknown) => {
-    const test = await openTestApi();
-    const before = await allKeys(test.store);
-    const response = await send(test, ofModel, { input: { prompt: 'a fox', ...input } });
-    expect([response.status, await response.json()]).toMatchObject([
-      422,
-      { title: 'Input validation failed', invalid_fields: [{ field, description }] },
-    ]);
-    expect(await allKeys(test.store)).toEqual(before);
-  });
+  ])(
+    "%j is rejected with Replicate's field names, and nothing is stored",
+    async (input, field, description: unknown) => {
+      const test = await openTestApi();
+      const before = await allKeys(test.store);
+      const response = await send(test, ofModel, { input: { prompt: 'a fox', ...input } });
+      expect([response.status, await response.json()]).toMatchObject([
+        422,
+        { title: 'Input validation failed', invalid_fields: [{ field, description }] },
+      ]);
+      expect(await allKeys(test.store)).toEqual(before);
+    },
+  );
 
   it.each([
     [{}, 'input'],
     [{ input: 'a fox' }, 'input'],
     [{ input: {} }, 'prompt'],
-    [{ input: { prompt: 'x' }, webhook: 'https://example.org' }, 'webhook'],
+    [{ input: { prompt: 'x' }, webhook: 'http://10.0.0.1' }, 'webhook'],
+    [
+      { input: { prompt: 'x' }, webhook: 'https://example.org', webhook_events_filter: ['ended'] },
+      'webhook_events_filter.0',
+    ],
     [{ input: { prompt: 'x' }, webhook_completed: 'https://example.org' }, 'webhook_completed'],
-  ])('the body %j is refused for its %s', async (body, field) => {
+  ])('the body %j is rejected for its %s', async (body, field) => {
     const test = await openTestApi();
     const response = await send(test, ofModel, body);
     expect([response.status, await response.json()]).toMatchObject([422, { invalid_fields: [{ field }] }]);
   });
 
   it.each(['tiny', 'darkroom/tiny', 'darkroom/tiny:tiny', 'stability-ai/sd:tiny'])(
-    'takes the version %s',
+    'accepts the version %s',
     async (version) => {
       const test = await openTestApi();
       const response = await send(test, `${root}/predictions`, { version, input: { prompt: 'x' } });
@@ -116,14 +123,14 @@ describe('inputs', () => {
     },
   );
 
-  it('does not wait for a Prefer header that is not understood', async () => {
+  it('does not wait if the Prefer header is invalid', async () => {
     const response = await send(await openTestApi(), ofModel, { input: { prompt: 'x' } }, { Prefer: 'wait=long' });
     expect([response.status, await response.json()]).toMatchObject([201, { status: 'starting' }]);
   });
 });
 
 describe('a prediction', () => {
-  it('goes from starting over processing to its output', async () => {
+  it('changes from starting to processing to succeeded with its output', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const { id } = await created(test, { seed: 7 });
@@ -134,15 +141,15 @@ describe('a prediction', () => {
       status: 'processing',
       logs: 'Using seed: 7\n 75%|███████████████     | 3/4\n',
     });
-    await running.output(0, Buffer.from('a picture'));
+    await running.output(0, Buffer.from('an image'));
     await running.finish();
     const { output } = await predictionOf(test, id);
-    expect(await (await fetch(output![0]!)).text()).toBe('a picture');
+    expect(await (await fetch(output![0]!)).text()).toBe('an image');
     const https = { 'X-Forwarded-Proto': 'https' };
     expect((await predictionOf(test, id, https)).output).toEqual([`https://localhost/v1/predict/${id}/images/0`]);
   });
 
-  it('is starting when the wait was too short, because the client takes processing for an end', async () => {
+  it('is starting if the wait was too short, because the client takes processing for the end', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const answer = created(test, {}, { Prefer: 'wait=5' });
@@ -161,7 +168,7 @@ describe('a prediction', () => {
     expect(await predictionOf(test, id)).toMatchObject({ status: 'processing' });
   });
 
-  it('has failed when it did not end in time, because the client polls on at aborted', async () => {
+  it('is failed if it expired, because the client keeps polling at aborted', async () => {
     const test = await openTestApi();
     const { id } = await created(test);
     await endOverdue(test.store, id);
@@ -171,7 +178,7 @@ describe('a prediction', () => {
     });
   });
 
-  it('has no prompt after its end, where none are kept', async () => {
+  it('has no prompt after its end if the server does not store prompts', async () => {
     const test = await openTestApi({ config: { storePrompts: false } });
     const { id } = await created(test, { negative_prompt: 'a secret' });
     expect((await predictionOf(test, id)).input).toMatchObject({ prompt: 'a fox', negative_prompt: 'a secret' });
@@ -184,21 +191,21 @@ describe('a prediction', () => {
   });
 });
 
-describe('its stream', () => {
-  it('has each picture once, and goes on after the last event seen', async () => {
+describe('the stream of a prediction', () => {
+  it('contains each image once, and resumes after Last-Event-ID', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const { id, urls } = await created(test, { num_outputs: 2 });
     const running = await runNext(test.store);
     await running.progress(1);
-    await running.output(0, Buffer.from('the first picture'), 6);
-    await running.output(1, Buffer.from('the second picture'), 6);
+    await running.output(0, Buffer.from('the first image'), 6);
+    await running.output(1, Buffer.from('the second image'), 6);
     await running.finish();
     const path = new URL(urls['stream']!).pathname;
     expect(path).toBe(`${root}/predictions/${id}/stream`);
     const events = await readFrames(await test.api.request(path)).rest();
     expect(events.map(({ event }) => event)).toEqual(['logs', 'output', 'output', 'done']);
-    expect(await (await fetch(events[2]!.data!)).text()).toBe('the second picture');
+    expect(await (await fetch(events[2]!.data!)).text()).toBe('the second image');
     const headers = { 'Last-Event-ID': events[1]!.id! };
     expect(await readFrames(await test.api.request(path, { headers })).rest()).toEqual(events.slice(2));
   });
@@ -212,7 +219,7 @@ describe('its stream', () => {
         ['done', '{"reason":"error"}'],
       ],
     ],
-  ] as const)('says that it was %s', async (state, expected) => {
+  ] as const)('ends with a done event if the prediction was %s', async (state, expected) => {
     const test = await openTestApi();
     await startWorker(test.store);
     const { id } = await created(test);
@@ -223,12 +230,18 @@ describe('its stream', () => {
   });
 });
 
-it('breaks its stream off when the server stops: the client takes any other end for a good one', async () => {
+it('versions have a cog_version, which clients require as a string', async () => {
+  const { api } = await openTestApi();
+  const version = (await (await api.request(`${root}/models/darkroom/tiny/versions/tiny`)).json()) as object;
+  expect(version).toMatchObject({ id: 'tiny', cog_version: expect.stringMatching(/^\d+\.\d+\.\d+$/) });
+});
+
+it('aborts the stream on shutdown, because the client takes any other end for a success', async () => {
   const test = await openTestApi();
   const { id } = await created(test);
   const reading = readFrames(await test.api.request(`${root}/predictions/${id}/stream`)).rest();
   test.draining.abort();
-  await expect(reading).rejects.toThrow('This server stops');
+  await expect(reading).rejects.toThrow('This server is stopping');
 });
 
 describe('with keys', () => {
@@ -236,26 +249,26 @@ describe('with keys', () => {
   const apiKeys = new Map(['alice', 'bob'].map((name) => [hashKey(name), { name, ...limits }]));
   const alice = { Authorization: 'Bearer alice', 'X-Forwarded-Proto': 'https' };
 
-  it('is closed to whoever has none, in the shape of Replicate', async () => {
+  it("rejects requests without a key, in Replicate's error format", async () => {
     const response = await (await openTestApi({ apiKeys })).api.request(`${root}/models`);
     expect([response.status, await response.json()]).toMatchObject([401, { title: 'missing_api_key', status: 401 }]);
   });
 
-  it('shows predictions to their owner only, and pictures without a key', async () => {
+  it('shows predictions to their owner only, and images without a key by signed links', async () => {
     const test = await openTestApi({ apiKeys });
     await startWorker(test.store);
     const { id, urls } = await created(test, {}, alice);
     const running = await runNext(test.store);
-    await running.output(0, Buffer.from('a picture'));
+    await running.output(0, Buffer.from('an image'));
     await running.finish();
-    // The client would read it without the key.
+    // Absent, because the client would read the stream without the key.
     expect(Object.keys(urls)).toEqual(['get', 'cancel']);
     const { output } = await predictionOf(test, id, alice);
     expect(output![0]).toMatch(/^https:\/\/localhost\/v1\/predict\/.*&signature=/);
-    expect(await (await test.api.request(output![0]!)).text()).toBe('a picture');
-    // The client makes no files of http URLs.
+    expect(await (await test.api.request(output![0]!)).text()).toBe('an image');
+    // The client does not create files from http URLs.
     const { output: overHttp } = await predictionOf(test, id, { Authorization: 'Bearer alice' });
-    expect(await (await fetch(overHttp![0]!)).text()).toBe('a picture');
+    expect(await (await fetch(overHttp![0]!)).text()).toBe('an image');
     expect(overHttp![0]).toMatch(/^data:image\/png;base64,/);
     const bob = { Authorization: 'Bearer bob' };
     for (const rest of ['', '/stream'])
@@ -272,7 +285,7 @@ async function openChecked(): Promise<TestApi> {
 }
 
 describe('a model with a safety checker', () => {
-  it('is not to be had without', async () => {
+  it('rejects disable_safety_checker: true', async () => {
     const test = await openChecked();
     await created(test, { disable_safety_checker: false });
     const response = await send(test, ofModel, { input: { prompt: 'a fox', disable_safety_checker: true } });
@@ -282,7 +295,7 @@ describe('a model with a safety checker', () => {
     ]);
   });
 
-  it('says in the log which pictures it found fault with, before the progress', async () => {
+  it('lists the flagged images in the logs, before the progress', async () => {
     const test = await openChecked();
     const { id } = await created(test, { num_outputs: 2 });
     const run = await runNext(test.store);

@@ -1,10 +1,11 @@
-/** Calls of functions in responses: their events from logs of every shape, and conversations that go on after them. */
-import type { RequestEvent } from '@darkroom/core';
+/** Function calls in responses: their events from different logs, and conversations that continue after them. */
+import type { StoredEvent } from '@darkroom/core';
 import { describe, expect, it } from 'vitest';
 import { runNext } from '../testing/fake-worker.ts';
-import { finish, path, viewOf } from '../testing/open-response.ts';
-import { ask, caller, openCallerApi, write } from '../testing/open-text-api.ts';
-import { afterNumber, type ResponseEvent, ResponseReader } from './response-events.ts';
+import { finish, responsesPath, viewOf } from '../testing/open-response.ts';
+import { postJson, caller, openCallerApi, writeTokens } from '../testing/open-text-api.ts';
+import { afterNumber } from './after-number.ts';
+import { type ResponseEvent, ResponseReader } from './response-events.ts';
 import { exampleRequest } from './response-view.ts';
 
 const callMarkup = {
@@ -20,9 +21,9 @@ const { id } = request;
 
 const callText = (name: string, json: string) => `<tool_call>\n{"name": "${name}", "arguments": ${json}}\n</tool_call>`;
 const red = '{"color": "red 🌙"}';
-const said = `Let me see.\n${callText('draw', red)}\n${callText('sing', '{}')}\nDone.`;
+const fullText = `Let me see.\n${callText('draw', red)}\n${callText('sing', '{}')}\nDone.`;
 
-function logOf(text: string, borders: readonly number[], reason: string): RequestEvent[] {
+function logOf(text: string, borders: readonly number[], reason: string): StoredEvent[] {
   const output = { index: 0, contentType: 'text/plain', bytes: 9, chunks: 1, finish_reason: reason };
   const cuts = [0, ...borders, text.length];
   const pieces = cuts.slice(1).map((to, at) => ({
@@ -50,8 +51,8 @@ function eventsOf(text: string, borders: readonly number[], reason = 'stop'): Re
 const short = ({ type, sequence_number: number, output_index: place, delta }: ResponseEvent) =>
   [number, type.replace('response.', ''), place, delta].filter((value) => value !== undefined);
 
-it('come in the order that clients know, each with the number of its place in what is said', () => {
-  const events = eventsOf(said, []);
+it("events of calls come in OpenAI's order, numbered by their position in the text", () => {
+  const events = eventsOf(fullText, []);
   const n = 4 + 'Let me see.'.length;
   const a = n + 4 + red.length;
   expect(events.map((event) => short(event))).toEqual([
@@ -101,8 +102,8 @@ it('come in the order that clients know, each with the number of its place in wh
   });
 });
 
-/** What the events make, put together as clients do; and the numbers of those that are no delta. */
-function madeOf(events: readonly ResponseEvent[]) {
+/** Returns the texts that clients assemble from the deltas, and number and type of all other events. */
+function assemble(events: readonly ResponseEvent[]) {
   const texts: string[] = [];
   const others: unknown[] = [];
   for (const { type, sequence_number: number, output_index: place, delta } of events)
@@ -111,22 +112,22 @@ function madeOf(events: readonly ResponseEvent[]) {
   return { texts, others };
 }
 
-it('are the same but for the borders of pieces, and resumed anywhere neither lose nor repeat', () => {
-  const whole = eventsOf(said, []);
-  const expected = madeOf(whole);
-  for (let border = 1; border < said.length; border++) {
-    const events = eventsOf(said, [border]);
-    expect(madeOf(events)).toEqual(expected);
+it('events of calls are the same except for the split into deltas, and resume after any event without loss', () => {
+  const whole = eventsOf(fullText, []);
+  const expected = assemble(whole);
+  for (let border = 1; border < fullText.length; border++) {
+    const events = eventsOf(fullText, [border]);
+    expect(assemble(events)).toEqual(expected);
     expect(events.filter(({ delta }) => delta === undefined)).toEqual(whole.filter(({ delta }) => delta === undefined));
     for (const { sequence_number: number } of events) {
       const seen = events.filter((event) => event.sequence_number <= number);
-      expect(madeOf([...seen, ...whole.flatMap((event) => afterNumber(event, number) ?? [])])).toEqual(expected);
+      expect(assemble([...seen, ...whole.flatMap((event) => afterNumber(event, number) ?? [])])).toEqual(expected);
     }
   }
 });
 
-it('that are cut are incomplete', () => {
-  const cut = said.slice(0, said.indexOf('red'));
+it('a call that is cut off is incomplete', () => {
+  const cut = fullText.slice(0, fullText.indexOf('red'));
   const events = eventsOf(cut, [], 'length');
   expect(events.at(-1)).toMatchObject({
     type: 'response.incomplete',
@@ -140,12 +141,12 @@ it('that are cut are incomplete', () => {
   expect(last).toMatchObject({ response: { output: [{ status: 'completed' }, { status: 'incomplete' }] } });
 });
 
-it('are those of the second text where a rerun writes another, wherever the first broke off', () => {
+it("the response has the rerun's calls if a rerun writes a different text, wherever the first run stopped", () => {
   const other = `Let me do.\n${callText('draw', '{"color": "rose"}')}\nNow.\n${callText('dance', '{}')}`;
   const asOther = eventsOf(other, []).at(-1)!['response'];
   const facts = { ids: '5,' };
-  for (let end = 1; end <= said.length; end++) {
-    const first = said.slice(0, end);
+  for (let end = 1; end <= fullText.length; end++) {
+    const first = fullText.slice(0, end);
     let shared = 0;
     while (shared < end && first[shared] === other[shared]) shared++;
     const [queued, started, , ...rest] = logOf(other, [], 'stop');
@@ -166,15 +167,15 @@ it('are those of the second text where a rerun writes another, wherever the firs
   }
 });
 
-it('take nothing back that was told to nobody', () => {
+it('does not report a retraction of text that was never emitted', () => {
   const at = { index: 0, timestampMs: 1 };
   const facts = { ids: '5,' };
-  const told = said.slice(0, said.indexOf('<tool_call>'));
-  const held = `${told}<tool_c`;
+  const emitted = fullText.slice(0, fullText.indexOf('<tool_call>'));
+  const held = `${emitted}<tool_c`;
   const [queued, started, , ...rest] = logOf(held, [], 'stop');
   const reread = (length: number) => {
-    let timesTakenBack = 0;
-    const reader = new ResponseReader(request, { onTakenBack: () => (timesTakenBack += 1) });
+    let retractions = 0;
+    const reader = new ResponseReader(request, { onRetracted: () => (retractions += 1) });
     const log = [
       queued!,
       started!,
@@ -185,10 +186,10 @@ it('take nothing back that was told to nobody', () => {
     ];
     const events = log.flatMap((event) => reader.read(event));
     const text = events.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : [])).join('');
-    return { timesTakenBack, text };
+    return { retractions, text };
   };
-  expect(reread(told.length)).toEqual({ timesTakenBack: 0, text: `${told} And so on.` });
-  expect(reread(told.length - 2)).toMatchObject({ timesTakenBack: 1 });
+  expect(reread(emitted.length)).toEqual({ retractions: 0, text: `${emitted} And so on.` });
+  expect(reread(emitted.length - 2)).toMatchObject({ retractions: 1 });
 });
 
 describe('a conversation', () => {
@@ -199,11 +200,11 @@ describe('a conversation', () => {
 
   async function open(more: object) {
     const test = await openCallerApi();
-    const view = await viewOf(await ask(test, path, { ...body, input, ...more }));
+    const view = await viewOf(await postJson(test, responsesPath, { ...body, input, ...more }));
     return { test, view, run: await runNext(test.store, caller.id) };
   }
 
-  it('says what it was asked for', async () => {
+  it('shows tools, tool_choice and text.format of the request', async () => {
     const tool_choice = { type: 'function', name: 'draw' };
     const { view } = await open({ tool_choice, parallel_tool_calls: false });
     expect(view).toMatchObject({ tools, tool_choice, parallel_tool_calls: false, text: { format: { type: 'text' } } });
@@ -212,12 +213,12 @@ describe('a conversation', () => {
     expect(other).toMatchObject({ tools: [], tool_choice: 'auto', text: { format } });
   });
 
-  it('goes on after calls, by items, by references and by its id', async () => {
+  it('continues after calls by items, by item_reference and by previous_response_id', async () => {
     const { test, view, run } = await open({});
     const text = `See.\n${callText('draw', '{"color": "red"}')}`;
-    await write(run, [text]);
+    await writeTokens(run, [text]);
     await finish(run, text);
-    const { output } = await viewOf(await test.api.request(`${path}/${view.id}`));
+    const { output } = await viewOf(await test.api.request(`${responsesPath}/${view.id}`));
     const given = { type: 'function_call_output', call_id: `call_${view.id.slice(5)}_0_0`, output: 'done' };
     const references = output.map(({ id: item }) => ({ type: 'item_reference', id: item }));
     const bodies = [
@@ -225,25 +226,28 @@ describe('a conversation', () => {
       { input: [...input, ...references, given] },
       { input: [given], previous_response_id: view.id },
     ];
-    const said = await Promise.all(
+    const results = await Promise.all(
       bodies.map(async (more) => {
-        const { id: next } = await viewOf(await ask(test, path, { ...body, ...more }));
+        const { id: next } = await viewOf(await postJson(test, responsesPath, { ...body, ...more }));
         const stored = await test.store.redis.get(test.store.keysOf(caller.id).input(next.slice(5)));
         const { input: made } = JSON.parse(stored!) as { input: { prompt: number[]; said: { messages: object[] } } };
         return { prompt: made.prompt, messages: made.said.messages };
       }),
     );
-    expect(said[0]!.messages).toMatchObject([
+    expect(results[0]!.messages).toMatchObject([
       input[0]!,
       { role: 'assistant', content: 'See.', tool_calls: [{ function: { name: 'draw' } }] },
       { role: 'tool', content: 'done', tool_call_id: given.call_id },
     ]);
-    expect(said[1]).toEqual(said[0]);
-    expect(said[2]).toEqual(said[0]);
-    const unknown = await ask(test, path, { ...body, input: [{ type: 'item_reference', id: `${output[1]!.id}9` }] });
+    expect(results[1]).toEqual(results[0]);
+    expect(results[2]).toEqual(results[0]);
+    const unknown = await postJson(test, responsesPath, {
+      ...body,
+      input: [{ type: 'item_reference', id: `${output[1]!.id}9` }],
+    });
     expect([unknown.status, await unknown.text()]).toEqual([
       400,
-      expect.stringContaining('expected the id of an item that the response has'),
+      expect.stringContaining('expected the id of an item of the response'),
     ]);
   });
 });

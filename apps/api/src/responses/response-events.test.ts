@@ -1,7 +1,8 @@
-/** The events of a response from logs of every shape: the same text and numbers, whatever became of its pieces. */
-import type { Facts, RequestEvent } from '@darkroom/core';
+/** Events of a response from different logs of the same text: the text and the numbers are the same. */
+import type { Metadata, StoredEvent } from '@darkroom/core';
 import { describe, expect, it } from 'vitest';
-import { afterNumber, type ResponseEvent, ResponseReader } from './response-events.ts';
+import { afterNumber } from './after-number.ts';
+import { type ResponseEvent, ResponseReader } from './response-events.ts';
 import { exampleRequest } from './response-view.ts';
 
 const index = 0;
@@ -19,14 +20,14 @@ const output = {
   calls: 9,
 };
 
-type Entry = RequestEvent extends infer Event
-  ? Event extends RequestEvent
+type Entry = StoredEvent extends infer Event
+  ? Event extends StoredEvent
     ? Omit<Event, 'sequence' | 'timestampMs'>
     : never
   : never;
 
-/** Entries as a log, whose times do not depend on how many there are. */
-function logOf(entries: readonly Entry[]): RequestEvent[] {
+/** Returns a log of these entries, all with the same time. */
+function logOf(entries: readonly Entry[]): StoredEvent[] {
   return entries.map((entry, at) => ({ ...entry, sequence: at + 1, timestampMs: 1_795_225_246_318 }));
 }
 
@@ -37,7 +38,7 @@ const ended: Entry[] = [
   { type: 'succeeded', outputs: [output] },
 ];
 const delta = (offset: number, text: string): Entry => ({ type: 'delta', index, offset, text, facts: { ids: '5,' } });
-const snapshot = (offset: number, text: string, facts?: Facts): Entry => ({
+const snapshot = (offset: number, text: string, facts?: Metadata): Entry => ({
   type: 'snapshot',
   index,
   offset,
@@ -45,7 +46,7 @@ const snapshot = (offset: number, text: string, facts?: Facts): Entry => ({
   ...(facts && { facts }),
 });
 
-/** A piece for each so many words. */
+/** Returns a delta for each part. */
 function deltasOf(parts: readonly string[], from = 0): Entry[] {
   let offset = from;
   return parts.map((part) => {
@@ -57,25 +58,19 @@ function deltasOf(parts: readonly string[], from = 0): Entry[] {
 
 const lengths = words.map((_word, at) => words.slice(0, at).join('').length);
 
-/** The same answer as logs have it in the life of a request. */
+/** Logs of the same answer, at different stages of a request. */
 const logs: Record<string, Entry[]> = {
   'word by word': [queued, started, delta(0, ''), ...deltasOf(words), ...ended],
-  'in pieces that were joined': [queued, started, delta(0, whole.slice(0, 9)), delta(9, whole.slice(9)), ...ended],
-  'made shorter': [
+  'with joined chunks': [queued, started, delta(0, whole.slice(0, 9)), delta(9, whole.slice(9)), ...ended],
+  'partly compacted': [
     queued,
     started,
     snapshot(0, whole.slice(0, lengths[5])),
     ...deltasOf(words.slice(5), lengths[5]),
     ...ended,
   ],
-  'made shorter to its end': [
-    queued,
-    started,
-    { type: 'progress', index, done: 9, total: 9 },
-    snapshot(0, whole),
-    ...ended,
-  ],
-  'written again after a restart': [
+  'fully compacted': [queued, started, { type: 'progress', index, done: 9, total: 9 }, snapshot(0, whole), ...ended],
+  'with chunks repeated after a restart': [
     queued,
     started,
     ...deltasOf(words.slice(0, 6)),
@@ -84,7 +79,7 @@ const logs: Record<string, Entry[]> = {
     ...deltasOf([words.slice(3, 7).join(''), ...words.slice(7)], lengths[3]),
     ...ended,
   ],
-  'without what came before its end': [queued, started, snapshot(0, whole), ended[1]!],
+  'trimmed to its last entries': [queued, started, snapshot(0, whole), ended[1]!],
   'block by block': [
     queued,
     started,
@@ -108,7 +103,7 @@ function textOf(events: readonly ResponseEvent[]): string {
 }
 
 describe('events', () => {
-  it('come in the order that clients know, each with the number of its place in the text', () => {
+  it("come in OpenAI's order, numbered by their position in the text", () => {
     const events = eventsOf(logs['word by word']!);
     const n = whole.length;
     expect(events.map(({ type, sequence_number: number }) => [type, number])).toEqual([
@@ -133,7 +128,7 @@ describe('events', () => {
     });
   });
 
-  it.each(Object.keys(logs))('are the same but for the borders of pieces, of a log %s', (name) => {
+  it.each(Object.keys(logs))('are the same except for the split into deltas, for a log %s', (name) => {
     const events = eventsOf(logs[name]!);
     const all = eventsOf(logs['word by word']!);
     expect(events.filter((event) => !isDelta(event))).toEqual(all.filter((event) => !isDelta(event)));
@@ -142,7 +137,7 @@ describe('events', () => {
       expect(textOf(events.filter((event) => event.sequence_number <= number))).toBe(whole.slice(0, number - 4));
   });
 
-  it.each(Object.keys(logs))('resumed anywhere neither lose nor repeat text, of a log %s', (name) => {
+  it.each(Object.keys(logs))('neither lose nor repeat text when resumed after any event, for a log %s', (name) => {
     for (const before of Object.values(logs))
       for (const { sequence_number: number } of eventsOf(before)) {
         const seen = eventsOf(before).filter((event) => event.sequence_number <= number);
@@ -156,7 +151,7 @@ describe('events', () => {
       }
   });
 
-  it('say what stands when it ends before its end', () => {
+  it('contain the partial text when the response fails, expires or is canceled', () => {
     const error = { code: 'worker_lost', message: 'The workers were lost.' };
     const begun = [queued, started, ...deltasOf(words.slice(0, 2))];
     const last = (...entries: Entry[]) => eventsOf(entries).at(-1);
@@ -185,7 +180,7 @@ describe('events', () => {
     ]);
   });
 
-  it('say that it is incomplete when it was cut, and that it is empty when nothing came', () => {
+  it('end with response.incomplete if the text was cut off, and with an empty message if there is no text', () => {
     const cut = { ...output, finish_reason: 'length' };
     const end: Entry[] = [
       { type: 'output', output: cut, chunkIndex: 0 },
@@ -200,7 +195,7 @@ describe('events', () => {
     ]);
   });
 
-  it('are refused where the log has lost text', () => {
-    expect(() => eventsOf([queued, started, delta(7, 'fox')])).toThrow('is no longer kept');
+  it('throw if the log has lost text', () => {
+    expect(() => eventsOf([queued, started, delta(7, 'fox')])).toThrow('is no longer stored');
   });
 });

@@ -1,4 +1,4 @@
-/** What an answer must be like and which functions it may call, in OpenAI's words for responses and in ours. */
+/** Converts output formats and tools between OpenAI's responses API and our fields. */
 import { invalidValue, type FieldProblem } from '@darkroom/core';
 import type { TextForm } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
@@ -6,10 +6,10 @@ import { z } from '@hono/zod-openapi';
 const formatExpected = 'an object such as {"type": "json_schema", "name", "schema"}';
 const toolsExpected = 'a list of functions {"type": "function", "name", "parameters"}';
 const choiceExpected = 'auto, none, required, or {"type": "function", "name"}';
-const onlyFunctions = z.literal('function', { error: '"function": there are no other tools here' });
+const onlyFunctions = z.literal('function', { error: '"function": other tools are not supported' });
 
-/** What is checked here is what has another shape there; the rest is for who knows the model. */
-export const formFields = {
+/** Checks only what is needed to convert the fields. `submitRequest` checks the result against the model. */
+export const responseFormFields = {
   text: z
     .looseObject(
       { format: z.looseObject({ type: z.string({ error: 'text' }) }, { error: formatExpected }).nullish() },
@@ -18,7 +18,7 @@ export const formFields = {
     .optional()
     .openapi({
       description:
-        '`format` is what every answer keeps to: {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "name", "schema"}. Default: text.',
+        '`format` is the output format: {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "name", "schema"}. Default: text.',
     }),
   tools: z
     .array(z.looseObject({ type: onlyFunctions }, { error: 'a function {"type": "function", "name", "parameters"}' }), {
@@ -26,29 +26,31 @@ export const formFields = {
     })
     .optional()
     .openapi({
-      description: `What the model may call: ${toolsExpected}, with arguments that keep to \`parameters\`. For models with \`has_tools\`.`,
+      description: `Functions that the model may call: ${toolsExpected}. Arguments conform to \`parameters\`. Only for models with \`has_tools\`.`,
     }),
   tool_choice: z
     .union([z.enum(['auto', 'none', 'required']), z.looseObject({ type: onlyFunctions, name: z.string() })], {
       error: choiceExpected,
     })
     .optional()
-    .openapi({ description: 'Whether it may call functions, must not, must, or must call this one. Default: auto.' }),
+    .openapi({
+      description: 'The model may, must not or must call functions, or must call the named one. Default: auto.',
+    }),
   parallel_tool_calls: z
     .boolean({ error: 'true or false' })
     .optional()
-    .openapi({ description: 'Whether one answer may have several calls. Default: true.' }),
+    .openapi({ description: 'Allows several calls in one answer. Default: true.' }),
 };
 
-type FormFields = z.infer<z.ZodObject<typeof formFields>>;
+type FormFields = z.infer<z.ZodObject<typeof responseFormFields>>;
 
-/** In our words. */
-export function ourForm({ text, tools = [], tool_choice: choice, parallel_tool_calls: parallel }: FormFields) {
+/** Converts OpenAI's fields to ours. */
+export function toOurFormFields({ text, tools = [], tool_choice: choice, parallel_tool_calls: parallel }: FormFields) {
   const { format } = text ?? {};
   const hasTools = tools.length > 0;
   return {
     ...(format != null && { response_format: ourFormat(format) }),
-    // OpenAI's clients say how tools are to be called where there are none, too.
+    // Ignore the other fields without tools: OpenAI's clients always send them.
     ...(hasTools && {
       tools: tools.map(({ type, ...definition }) => ({ type, function: definition })),
       ...(choice !== undefined && { tool_choice: ourChoice(choice) }),
@@ -58,6 +60,8 @@ export function ourForm({ text, tools = [], tool_choice: choice, parallel_tool_c
 }
 
 function ourFormat({ type, ...more }: { type: string; [field: string]: unknown }) {
+  if (type === 'json_object' && more['schema'] != null)
+    return { type: 'json_schema', json_schema: { name: 'answer', ...more } };
   return type === 'json_schema' ? { type, json_schema: more } : { type };
 }
 
@@ -65,13 +69,13 @@ function ourChoice(choice: NonNullable<FormFields['tool_choice']>) {
   return typeof choice === 'string' ? choice : { type: choice.type, function: { name: choice.name } };
 }
 
-/** A choice among no tools, where it would change something. */
+/** Reports a `tool_choice` that requires a call although there are no tools. */
 export function choiceProblems({ tools = [], tool_choice: choice }: FormFields): FieldProblem[] {
   const isPlain = choice === undefined || choice === 'auto' || choice === 'none';
   return tools.length > 0 || isPlain ? [] : [invalidValue('tool_choice', choice, 'auto or none without tools')];
 }
 
-/** How our fields are called here. */
+/** Returns the name of one of our fields in the responses API. */
 export function formFieldName(field: string): string {
   return field
     .replace(/^response_format\.json_schema\b|^response_format\b/, 'text.format')

@@ -1,4 +1,4 @@
-/** Ids of a response and of what is in it: those of the request that they are views of, with something in front. */
+/** Ids of a response and of its items: the id of the underlying request with a prefix. */
 import { modelOfRequestId } from '@darkroom/core';
 
 const prefixes = { response: 'resp_', message: 'msg_', call: 'fc_' } as const;
@@ -9,13 +9,13 @@ export function idOf(what: Named, requestId: string): string {
   return `${prefixes[what]}${requestId}`;
 }
 
-/** The request's id; undefined for what was never such an id. */
+/** Returns the request id within an id; undefined if `id` is not of this type. */
 export function requestIdIn(what: Named, id: unknown): string | undefined {
   if (typeof id !== 'string' || !id.startsWith(prefixes[what])) return undefined;
   return knownId(id.slice(prefixes[what].length));
 }
 
-/** The id of the request with an item of this id: of a message, or of a call, behind which their places may stand. */
+/** Returns the request id within the id of a message or call, which may end with an index; undefined for other ids. */
 export function requestIdOfItem(id: unknown): string | undefined {
   if (typeof id !== 'string') return undefined;
   const [, requestId] = /^(?:msg|fc)_(.*?)(?:_\d{1,6})?$/.exec(id) ?? [];

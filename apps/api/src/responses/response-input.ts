@@ -1,16 +1,16 @@
-/** What OpenAI's `input` says, as messages. */
+/** Converts OpenAI's `input` to messages. */
 import { describeValue, type FieldProblem, invalidValue } from '@darkroom/core';
 import type { TextMessage } from '@darkroom/kinds';
 import { invalidFields } from '../http/api-error.ts';
 import { requestIdOfItem } from './response-ids.ts';
 
-/** A message, or the id of an item of the response that is a view of this request. */
+/** A message, or a reference to an item of an earlier response. */
 export type InputItem = { message: TextMessage } | { reference: string; requestId: string; field: string };
 
-/** Each has to be looked up. */
+/** Each reference is a lookup in Redis. */
 const maxReferences = 100;
 
-/** Templates of models know no developers. */
+/** Roles in our messages, by OpenAI's roles. Chat templates do not know `developer`. */
 const roles: Readonly<Record<string, string>> = {
   user: 'user',
   assistant: 'assistant',
@@ -23,7 +23,7 @@ const contentExpected = 'text, or a list of at least one part {"type": "input_te
 const typeExpected = 'message, function_call, function_call_output or item_reference';
 const textTypes = ['input_text', 'output_text', 'text'];
 
-/** Throws 400 for whatever is no text, by its place in the input. */
+/** Parses `input`. Throws 400 that names each item that is invalid or is not text. */
 export function parseInput(input: unknown): InputItem[] {
   if (typeof input === 'string' && input !== '') return [{ message: { role: 'user', content: input } }];
   if (!Array.isArray(input) || input.length === 0) throw invalidFields([invalidValue('input', input, inputExpected)]);
@@ -31,7 +31,7 @@ export function parseInput(input: unknown): InputItem[] {
   const items = input.map((item: unknown, index) => parseItem(item, `input.${index}`, problems));
   const references = items.filter((item) => 'reference' in item).length;
   if (references > maxReferences)
-    problems.push(invalidValue('input', `${references} references`, `at most ${maxReferences} of them`));
+    problems.push(invalidValue('input', `${references} references`, `at most ${maxReferences} references`));
   if (problems.length > 0) throw invalidFields(problems);
   return items;
 }
@@ -53,7 +53,7 @@ function parseItem(item: unknown, field: string, problems: FieldProblem[]): Inpu
     case 'item_reference': {
       const requestId = requestIdOfItem(id);
       if (requestId !== undefined) return { reference: id as string, requestId, field: `${field}.id` };
-      problems.push(invalidValue(`${field}.id`, id, 'the id of a message or of a call of a response'));
+      problems.push(invalidValue(`${field}.id`, id, 'the id of a message or call of a response'));
       return nothing;
     }
     default:
@@ -69,11 +69,11 @@ function parseMessage(
 ): TextMessage {
   const message = { role: roleOf(role) ?? '', content: '' };
   if (message.role === '') problems.push(invalidValue(`${field}.role`, role, roleExpected));
-  else message.content = textIn(content, `${field}.content`, problems);
+  else message.content = joinTextParts(content, `${field}.content`, problems);
   return message;
 }
 
-/** A call that was made before. */
+/** Parses an earlier call as an assistant message. */
 function parseCall(item: Record<string, unknown>, field: string, problems: FieldProblem[]): TextMessage {
   const [id, name, json] = (['call_id', 'name', 'arguments'] as const).map((part) =>
     textAt(item, part, field, problems),
@@ -82,10 +82,10 @@ function parseCall(item: Record<string, unknown>, field: string, problems: Field
   return { role: 'assistant', content: '', tool_calls: [call] };
 }
 
-/** What a call gave. */
+/** Parses the result of a call as a tool message. */
 function parseCallOutput(item: Record<string, unknown>, field: string, problems: FieldProblem[]): TextMessage {
   const tool_call_id = textAt(item, 'call_id', field, problems);
-  return { role: 'tool', content: textIn(item['output'], `${field}.output`, problems), tool_call_id };
+  return { role: 'tool', content: joinTextParts(item['output'], `${field}.output`, problems), tool_call_id };
 }
 
 function textAt(item: Record<string, unknown>, part: string, field: string, problems: FieldProblem[]): string {
@@ -99,8 +99,8 @@ function roleOf(role: unknown): string | undefined {
   return typeof role === 'string' && Object.hasOwn(roles, role) ? roles[role] : undefined;
 }
 
-/** Parts as lines of one text. */
-function textIn(content: unknown, field: string, problems: FieldProblem[]): string {
+/** Joins text parts with line breaks. */
+function joinTextParts(content: unknown, field: string, problems: FieldProblem[]): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content) || content.length === 0) {
     problems.push(invalidValue(field, content, contentExpected));
@@ -113,7 +113,7 @@ function textIn(content: unknown, field: string, problems: FieldProblem[]): stri
         invalidValue(
           `${field}.${index}.type`,
           type ?? describeValue(part),
-          'input_text or output_text: models read text',
+          'input_text or output_text: models here accept only text',
         ),
       );
     else if (typeof text !== 'string') problems.push(invalidValue(`${field}.${index}.text`, text, 'text'));

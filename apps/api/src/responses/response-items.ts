@@ -1,5 +1,5 @@
-/** What the output of a response has in it: messages, and calls of functions. */
-import type { TextMessage, TextOutputFacts } from '@darkroom/kinds';
+/** Output items of a response: messages and function calls. */
+import type { TextMessage, TextOutputFacts, TokenLogprob } from '@darkroom/kinds';
 import { toolCallId } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { idOf } from './response-ids.ts';
@@ -11,8 +11,10 @@ export interface ResponseMessage {
   type: 'message';
   id: string;
   status: ItemStatus;
-  /** What stands, and stays. */
+  /** The final text so far. */
   text: string;
+  /** Logprobs of its tokens; empty if they were not requested. */
+  tokens: readonly TokenLogprob[];
 }
 
 export interface ResponseCall {
@@ -21,16 +23,16 @@ export interface ResponseCall {
   status: ItemStatus;
   callId: string;
   name: string;
-  /** JSON; the beginning of it until it is completed. */
+  /** JSON; incomplete until the call is completed. */
   arguments: string;
 }
 
 export type ResponseItem = ResponseMessage | ResponseCall;
 
-/** The first message has the id of its response; what comes later has its place in it. */
-export function newMessage(requestId: string, place: number): ResponseMessage {
+/** Creates a message. The id of the first one has no index. */
+export function newMessage(requestId: string, index: number): ResponseMessage {
   const id = idOf('message', requestId);
-  return { type: 'message', id: place === 0 ? id : `${id}_${place}`, status: 'in_progress', text: '' };
+  return { type: 'message', id: index === 0 ? id : `${id}_${index}`, status: 'in_progress', text: '', tokens: [] };
 }
 
 export function newCall(requestId: string, at: number, name: string): ResponseCall {
@@ -39,12 +41,12 @@ export function newCall(requestId: string, at: number, name: string): ResponseCa
   return { type: 'function_call', id, status: 'in_progress', callId, name, arguments: '' };
 }
 
-/** How the last item ends. */
+/** Returns the final status of the last item. */
 export function endOfItem({ finish_reason: reason }: Pick<TextOutputFacts, 'finish_reason'>): ItemStatus {
   return reason === 'stop' ? 'completed' : 'incomplete';
 }
 
-/** An item as a part of a conversation that goes on. */
+/** Converts an item to a message of the next conversation turn. */
 export function messageOfItem(item: ResponseItem): TextMessage {
   if (item.type === 'message') return { role: 'assistant', content: item.text };
   const { callId: id, name, arguments: json } = item;
@@ -55,7 +57,7 @@ export function messageOfItem(item: ResponseItem): TextMessage {
   };
 }
 
-/** Text of an answer and calls that follow it are one message to models. */
+/** Merges calls into the assistant message before them, because chat templates expect one message. */
 export function joinCalls(messages: readonly TextMessage[]): TextMessage[] {
   const joined: TextMessage[] = [];
   for (const message of messages) {
@@ -68,11 +70,14 @@ export function joinCalls(messages: readonly TextMessage[]): TextMessage[] {
   return joined;
 }
 
+const tokenShape = { token: z.string(), logprob: z.number(), bytes: z.array(z.int().min(0).max(255)) };
+const tokenSchema = z.strictObject({ ...tokenShape, top_logprobs: z.array(z.strictObject(tokenShape)) });
+
 const partSchema = z.strictObject({
   type: z.literal('output_text'),
   text: z.string(),
   annotations: z.array(z.unknown()).max(0),
-  logprobs: z.array(z.unknown()).max(0),
+  logprobs: z.array(tokenSchema).openapi({ description: 'With `include: ["message.output_text.logprobs"]`.' }),
 });
 
 export const itemSchema = z.discriminatedUnion('type', [
@@ -89,19 +94,28 @@ export const itemSchema = z.discriminatedUnion('type', [
     status: z.enum(itemStatuses),
     call_id: z.string(),
     name: z.string(),
-    arguments: z.string().openapi({ description: 'JSON; the beginning of it where the text was cut.' }),
+    arguments: z.string().openapi({ description: 'JSON; incomplete if the text was cut off.' }),
   }),
 ]);
 export type ItemView = z.infer<typeof itemSchema>;
 
-export function partView(text: string): z.infer<typeof partSchema> {
-  return { type: 'output_text', text, annotations: [], logprobs: [] };
+export function logprobViews(tokens: readonly TokenLogprob[]): z.infer<typeof tokenSchema>[] {
+  return tokens.map(({ token, logprob, bytes, top }) => ({
+    token,
+    logprob,
+    bytes: [...bytes],
+    top_logprobs: top.map((other) => ({ ...other, bytes: [...other.bytes] })),
+  }));
 }
 
-/** @param isOver whether nothing comes any more. */
-export function itemView(item: ResponseItem, isOver: boolean): ItemView {
+export function partView(text: string, tokens: readonly TokenLogprob[] = []): z.infer<typeof partSchema> {
+  return { type: 'output_text', text, annotations: [], logprobs: logprobViews(tokens) };
+}
+
+/** @param hasEnded the response has ended: items that are still in progress are incomplete. */
+export function itemView(item: ResponseItem, hasEnded: boolean): ItemView {
   const { type, id } = item;
-  const status = isOver && item.status === 'in_progress' ? 'incomplete' : item.status;
-  if (type === 'message') return { id, type, status, role: 'assistant', content: [partView(item.text)] };
+  const status = hasEnded && item.status === 'in_progress' ? 'incomplete' : item.status;
+  if (type === 'message') return { id, type, status, role: 'assistant', content: [partView(item.text, item.tokens)] };
   return { id, type, status, call_id: item.callId, name: item.name, arguments: item.arguments };
 }

@@ -1,9 +1,11 @@
-/** The body of `POST /v1/responses`: what OpenAI's clients send, and fields of `POST /v1/predict` beside it. */
+/** Request body of `POST /v1/responses`: OpenAI's fields and those of `POST /v1/predict`. */
 import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
-import { foreignTextFields, textOf, textSchema } from '@darkroom/kinds';
+import { foreignTextFields, textField, textSchema, withoutNulls } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../http/api-error.ts';
-import { choiceProblems, formFieldName, formFields, ourForm } from './response-form.ts';
+import { refusedProblems } from '../openai/text/peer-fields.ts';
+import { formFieldNames } from '../openai/text/peer-forms.ts';
+import { choiceProblems, formFieldName, responseFormFields, toOurFormFields } from './response-form.ts';
 
 const maxMetadata = 16;
 const maxMetadataName = 64;
@@ -13,7 +15,7 @@ const trueOrFalse = z.boolean({ error: 'true or false' }).optional();
 const metadataExpected = `an object of at most ${maxMetadata} texts of at most ${maxMetadataText} characters, by names of at most ${maxMetadataName}`;
 const anyText = z.string({ error: 'text' }).optional();
 
-/** As `POST /v1/predict` has them; the model says what they may be. */
+/** Fields shared with `POST /v1/predict`. The model's card limits their values. */
 const {
   prompt: _prompt,
   messages: _messages,
@@ -23,7 +25,7 @@ const {
   ...ours
 } = textSchema.shape;
 const {
-  top_logprobs: _topLogprobs,
+  top_logprobs: topLogprobs,
   response_format: _format,
   tools: _tools,
   tool_choice: _choice,
@@ -31,8 +33,8 @@ const {
   ...textFields
 } = ours;
 
-/** A field for what is not here: takes what asks for nothing. */
-function nothing(values: readonly [unknown, ...unknown[]], reason: string): z.ZodType {
+/** Creates a field for an unsupported feature, which accepts only values without effect. */
+function unsupportedField(values: readonly [unknown, ...unknown[]], reason: string): z.ZodType {
   const shown = values.map((value) => JSON.stringify(value)).join(' or ');
   return z
     .unknown()
@@ -43,86 +45,88 @@ function nothing(values: readonly [unknown, ...unknown[]], reason: string): z.Zo
     .openapi({ description: `Only ${shown}: ${reason}.`, enum: [...new Set([...values, null])] });
 }
 
-const probabilitiesElsewhere = 'probabilities of tokens are at /v1/predict';
+const logprobsIncludable = 'message.output_text.logprobs';
+const includables = ['reasoning.encrypted_content', logprobsIncludable] as const;
 
 const ownFields = {
   input: z.union([z.string(), z.array(z.looseObject({}))]).openapi({
     description:
-      'Text, or a list of messages {"role", "content"} whose content is text or a list of parts {"type": "input_text", "text"} (`output_text` in what was answered before). Calls of functions and what they gave are items {"type": "function_call", "call_id", "name", "arguments"} and {"type": "function_call_output", "call_id", "output"}. An item {"type": "item_reference", "id"} stands for a message or a call of a response that is kept.',
+      'Text, or a list of messages {"role", "content"} whose content is text or a list of parts {"type": "input_text", "text"} (`output_text` in earlier answers). Function calls and their results are items {"type": "function_call", "call_id", "name", "arguments"} and {"type": "function_call_output", "call_id", "output"}. An item {"type": "item_reference", "id"} refers to a message or call of a stored response.',
     example: 'something sweet',
   }),
-  instructions: anyText.openapi({ description: 'A system message in front of all others.' }),
+  instructions: anyText.openapi({ description: 'A system message before all other messages.' }),
   max_output_tokens: maxTokens,
   stream: trueOrFalse.openapi({ description: 'Server-sent events. Default: false.' }),
   background: trueOrFalse.openapi({
-    description: 'Answers at once, and going away cancels nothing. Default: false.',
+    description: 'Answers at once; disconnecting does not cancel the response. Default: false.',
   }),
   store: trueOrFalse.openapi({
     description:
-      'Whether `GET /v1/responses/{id}` knows it. It is kept for as long as any request, and no longer. Default: true.',
+      'Makes the response available at `GET /v1/responses/{id}`, until it expires like any request. Default: true.',
   }),
   metadata: z
-    .record(z.string().max(maxMetadataName), textOf(0, maxMetadataText), { error: metadataExpected })
+    .record(z.string().max(maxMetadataName), textField(0, maxMetadataText), { error: metadataExpected })
     .refine((metadata) => Object.keys(metadata).length <= maxMetadata, { error: metadataExpected })
     .optional()
-    .openapi({ description: 'Comes back as it is. Default: {}.' }),
+    .openapi({ description: 'Returned unchanged. Default: {}.' }),
   previous_response_id: anyText.openapi({
-    description: 'What was said in that response stands before the input, without its instructions.',
+    description: 'Prepends the conversation of that response, without its instructions, to the input.',
   }),
-  user: anyText.openapi({ description: 'Ignored, and kept nowhere.' }),
+  user: anyText.openapi({ description: 'Ignored and not stored.' }),
   stream_options: z
     .looseObject({}, { error: 'an object' })
     .optional()
     .openapi({ description: 'Only with `stream: true`; events are not padded.' }),
-  ...formFields,
-  logprobs: nothing([false], probabilitiesElsewhere),
-  top_logprobs: nothing([0], probabilitiesElsewhere),
-  n: nothing([1], 'a response is one text'),
-  max_tokens: nothing([null], 'send max_output_tokens instead'),
+  ...responseFormFields,
+  logprobs: unsupportedField([false], `send include: ["${logprobsIncludable}"] instead`),
+  top_logprobs: topLogprobs,
+  n: unsupportedField([1], 'a response has one text'),
+  max_tokens: unsupportedField([null], 'send max_output_tokens instead'),
   include: z
-    .array(z.literal('reasoning.encrypted_content', { error: 'reasoning.encrypted_content, of which there is none' }), {
-      error: 'a list',
-    })
+    .array(z.enum(includables, { error: `one of ${includables.join(', ')}` }), { error: 'a list' })
     .optional()
-    .openapi({ description: 'For clients that always send it: there is nothing to include.' }),
-  truncation: nothing(['disabled'], 'a conversation is never cut'),
-  conversation: nothing([null], 'send previous_response_id instead'),
-  prompt: nothing([null], 'there are no templates here, send input instead'),
+    .openapi({
+      description: `\`${logprobsIncludable}\`: log probabilities of each token and of \`top_logprobs\` alternatives. \`${includables[0]}\`: no effect; accepted because some clients always send it.`,
+    }),
+  truncation: unsupportedField(['disabled'], 'a conversation is never truncated'),
+  conversation: unsupportedField([null], 'send previous_response_id instead'),
+  prompt: unsupportedField([null], 'prompt templates are not supported, send input instead'),
 };
 
-/** Loose: what nobody here knows is for others. */
+/** Loose: unknown fields are ignored. */
 const schema = z.looseObject({ ...ownFields, input: z.unknown().optional() });
 
-/** As it stands in the document: SDKs of OpenAI may send null for what has a default. */
-export const responsesBodySchema = z
-  .looseObject({
-    input: ownFields.input,
-    ...Object.fromEntries(
-      Object.entries({ ...ownFields, ...textFields })
-        .filter(([name]) => name !== 'input')
-        .map(([name, field]) => [name, field.nullable()]),
-    ),
-  })
-  .openapi('ResponsesRequest');
+/** Schema for the OpenAPI document. */
+export const responsesBodySchema = z.looseObject({ ...textFields, ...ownFields }).openapi('ResponsesRequest');
 
-const names: Readonly<Record<string, string>> = { max_tokens: 'max_output_tokens', messages: 'input', prompt: 'input' };
+const names: Readonly<Record<string, string>> = {
+  max_tokens: 'max_output_tokens',
+  messages: 'input',
+  prompt: 'input',
+  logprobs: 'include',
+};
 
-/** How our fields are called here. */
+/** Returns the name of one of our fields in the responses API. */
 export function responsesName(field: string): string {
   return names[field] ?? (field.startsWith('messages.') ? 'input' : formFieldName(field));
 }
 
 export type ResponsesBody = ReturnType<typeof parseResponsesBody>;
 
-/** What this route makes of a body. Throws 400 with all that is wrong with its own fields; the rest is for who knows the model. */
+/** Parses a request body. Throws 400 with all problems of this route's fields; `submitRequest` checks `rest`. */
 export function parseResponsesBody(body: unknown) {
-  const given = withoutNulls(body);
+  const given = withoutNulls(schema, body);
   const { data, error } = schema.safeParse(given);
   if (error !== undefined) {
-    const options = { body: given, known: Object.keys(ownFields), foreignNames: foreignTextFields };
+    const options = { body: given, known: Object.keys(ownFields), compatNames: foreignTextFields };
     throw invalidFields(fieldProblems(error.issues, options));
   }
-  const problems = [...combinationProblems(data), ...choiceProblems(data)];
+  const problems = [
+    ...combinationProblems(data),
+    ...choiceProblems(data),
+    ...refusedProblems(data),
+    ...formProblems(data),
+  ];
   if (problems.length > 0) throw invalidFields(problems);
   const { stream = false, background = false, store = true, metadata = {}, ...fields } = data;
   return {
@@ -131,26 +135,37 @@ export function parseResponsesBody(body: unknown) {
     instructions: fields.instructions,
     previousResponseId: fields.previous_response_id,
     maxOutputTokens: fields.max_output_tokens,
-    shown: { background, store, metadata },
-    /** For `submitRequest`, which checks them. */
+    metadata,
+    shown: { background, store },
+    /** Fields of the body for `submitRequest`, which checks them. */
     rest: {
       ...Object.fromEntries(Object.entries(data).filter(([name]) => Object.hasOwn(textFields, name))),
-      ...ourForm(data),
+      ...toOurFormFields(data),
+      ...(includesLogprobs(data) && { logprobs: true, top_logprobs: data.top_logprobs ?? 0 }),
     },
   };
 }
 
-function withoutNulls(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
-  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+function includesLogprobs({ include }: z.infer<typeof schema>): boolean {
+  return include?.includes(logprobsIncludable) === true;
 }
 
-/** Fields that would silently do nothing. */
-function combinationProblems({ stream, background, store, stream_options }: z.infer<typeof schema>): FieldProblem[] {
+/** Reports the structured-output fields of other routes and servers. */
+function formProblems(fields: Readonly<Record<string, unknown>>): FieldProblem[] {
+  return formFieldNames
+    .filter((field) => fields[field] != null && !Object.hasOwn(textFields, field))
+    .map((field) => invalidValue(field, fields[field], 'nothing: send text.format'));
+}
+
+/** Reports combinations of fields that would have no effect. */
+function combinationProblems(data: z.infer<typeof schema>): FieldProblem[] {
+  const { stream, background, store, stream_options, top_logprobs: others = 0 } = data;
   const problems: FieldProblem[] = [];
+  if (others !== 0 && !includesLogprobs(data))
+    problems.push(invalidValue('top_logprobs', others, `0 without include: ["${logprobsIncludable}"]`));
   if (stream_options !== undefined && stream !== true)
     problems.push(invalidValue('stream_options', stream_options, 'none without stream: true'));
   if (background === true && store === false)
-    problems.push(invalidValue('background', true, 'false with store: false, for nobody could ask for it'));
+    problems.push(invalidValue('background', true, 'false with store: false: the response could not be retrieved'));
   return problems;
 }

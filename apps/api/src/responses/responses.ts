@@ -1,26 +1,35 @@
-/** OpenAI's responses: a view of requests for text, whose events can be read again from any of them (docs of `/v1/responses`). */
+/** OpenAI's responses API: a view of text requests whose streams can be resumed after any event (docs/responses.md). */
 import { terminalStates } from '@darkroom/core';
-import { type TextInput, text as textKind } from '@darkroom/kinds';
+import { isForUpstream, type StoredTextInput, type TextInput, text as textKind } from '@darkroom/kinds';
 import { dropRequest } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
-import { inTheirNames } from '../drop-in/their-names.ts';
+import type { ApiContext } from '../context/context.ts';
+import { withClientFieldNames } from '../compat/client-field-names.ts';
 import { awaitEnd } from '../follow/await-end.ts';
 import { cancelFound, present } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField, invalidField } from '../http/api-error.ts';
-import { type Route, routesOf } from '../http/api-route.ts';
-import { readJsonBody } from '../http/read-json-body.ts';
-import { answerStored, submitWatched } from '../follow/answer-stored.ts';
-import { followStored } from '../follow/follow-stored.ts';
-import type { ClientWatch } from '../follow/watch-client.ts';
-import { onceStored, type Submission, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
+import { type Route, routesOf } from '../openapi/api-route.ts';
+import { readJsonBody } from '../body/read-json-body.ts';
+import { answerStored, submitWatched } from '../answer/answer-stored.ts';
+import { followStored } from '../answer/follow-stored.ts';
+import type { ClientWatch } from '../answer/watch-client.ts';
+import {
+  onceStored,
+  resolveSubmission,
+  type Submission,
+  type SubmittedRequest,
+  submitRequest,
+} from '../submit/submit-request.ts';
 import { findResponse, readConversation, readResponse, resolveReferences } from './find-response.ts';
 import { ResponseReader } from './response-events.ts';
 import { parseInput } from './response-input.ts';
+import { itemsLimit, itemsOrder, limitExpected, listInputItems, orderExpected } from './response-input-items.ts';
 import { idOf } from './response-ids.ts';
 import { joinCalls } from './response-items.ts';
-import type { SaidResponse, ShownResponse } from './response-view.ts';
+import { type ResponseConversation, conversationOf, type ShownResponse, shownOf } from './response-view.ts';
 import {
+  inputGone,
+  notInBackground,
   numberExpected,
   responseOpen,
   responsesDocuments as documents,
@@ -29,16 +38,16 @@ import {
   streamQuery,
 } from './responses-document.ts';
 import { parseResponsesBody, type ResponsesBody, responsesName } from './responses-schema.ts';
-import { streamResponse, toAsync } from './stream-response.ts';
+import { streamResponse } from './stream-response.ts';
 
-/** How long a cancellation waits for the step to end, ms. */
+/** Maximum time that a cancellation waits for the current step to end, ms. */
 const cancelMs = 5000;
 
 export const responsesRoutes: readonly Route[] = routesOf(documents, {
   async create(c, context) {
     const body = parseResponsesBody(await readJsonBody(c, context.config.maxBodyBytes));
     const submission = submissionOf(context, body, c.get('owner'));
-    return inTheirNames(responsesName, () => answer(c, context, submission, body));
+    return withClientFieldNames(responsesName, () => answer(c, context, submission, body));
   },
   async get(c, context) {
     const isStream = checkField(streamQuery, 'stream', c.req.query('stream') ?? 'false', streamExpected) === 'true';
@@ -50,32 +59,62 @@ export const responsesRoutes: readonly Route[] = routesOf(documents, {
     }
     return streamResponse(c, context, async () => ({ request: await findResponse(c, context), after }));
   },
+  async inputItems(c, context) {
+    const { limit, order, after } = c.req.query();
+    const page = {
+      ...(limit !== undefined && { limit: checkField(itemsLimit, 'limit', limit, limitExpected) }),
+      ...(order !== undefined && { order: checkField(itemsOrder, 'order', order, orderExpected) }),
+      ...(after !== undefined && { after }),
+    };
+    const request = await findResponse(c, context);
+    const conversation = conversationOf(request);
+    if (conversation === undefined) throw inputGone(request.id);
+    return c.json(listInputItems(conversation.messages, page), 200);
+  },
+  async inputTokens(c, context) {
+    const body = parseResponsesBody(await readJsonBody(c, context.config.maxBodyBytes));
+    const submission = submissionOf(context, body, c.get('owner'));
+    const input = await withClientFieldNames(responsesName, () => resolveSubmission(c, context, submission));
+    if (isForUpstream(input as StoredTextInput))
+      throw invalidField(
+        'model',
+        (body.rest as { model?: unknown }).model,
+        'a model that runs on this server: tokens of upstream models cannot be counted',
+      );
+    const { prompt } = input as TextInput;
+    return c.json({ object: 'response.input_tokens', input_tokens: prompt.length }, 200);
+  },
   async cancel(c, context) {
     const request = await findResponse(c, context);
+    if (shownOf(request)?.background !== true) throw notInBackground(request.id);
     await cancelFound(c, context, request.id);
     await awaitEnd(c, context, request.id, cancelMs);
     return c.json((await readResponse(context, request)).response, 200);
   },
   async remove(c, context) {
     const { id } = await findResponse(c, context);
-    const dropped = await context.askStore((store) => dropRequest(store, id, { only: terminalStates }));
+    const dropped = await context.withStore((store) => dropRequest(store, id, { only: terminalStates }));
     const result = present(id, dropped);
     if (result.status === 'not-dead') throw responseOpen(id, result.state);
     return c.json({ id: idOf('response', id), object: 'response', deleted: true }, 200);
   },
 });
 
-/** What it comes to as a request for text. Throws 400 for what is no input. */
-function submissionOf(context: ApiContext, { stream: _stream, ...asked }: ResponsesBody, owner: string): Submission {
-  const { input, instructions, previousResponseId, maxOutputTokens, rest } = asked;
+/** Converts a body to the submission of a text request. Throws 400 for an invalid input. */
+function submissionOf(context: ApiContext, { stream: _stream, ...fields }: ResponsesBody, owner: string): Submission {
+  const { input, instructions, previousResponseId, maxOutputTokens, rest } = fields;
   const items = parseInput(input);
   const shown: ShownResponse = {
-    ...asked.shown,
+    ...fields.shown,
     route: 'responses',
     maxOutputTokens: maxOutputTokens ?? null,
     previousResponseId: previousResponseId ?? null,
   };
-  const said: SaidResponse = { instructions: instructions ?? null, messages: [] };
+  const conversation: ResponseConversation = {
+    instructions: instructions ?? null,
+    metadata: fields.metadata,
+    messages: [],
+  };
   async function makeBody(): Promise<object> {
     const [before, now] = await Promise.all([
       previousResponseId === undefined
@@ -83,19 +122,19 @@ function submissionOf(context: ApiContext, { stream: _stream, ...asked }: Respon
         : readConversation(context, { id: previousResponseId, owner, field: 'previous_response_id' }),
       resolveReferences(context, items, owner),
     ]);
-    said.messages = joinCalls([...before, ...now]);
+    conversation.messages = joinCalls([...before, ...now]);
     const system = instructions === undefined ? [] : [{ role: 'system', content: instructions }];
     return {
       ...rest,
-      messages: [...system, ...said.messages],
+      messages: [...system, ...conversation.messages],
       ...(maxOutputTokens !== undefined && { max_tokens: maxOutputTokens }),
     };
   }
   return {
-    // However it is answered, it is the same response.
-    late: { asked, makeBody },
+    // `stream` is not part of the fingerprint: the same response can be streamed or not.
+    lazyBody: { fingerprint: fields, build: makeBody },
     kind: textKind.id,
-    refine: (made): TextInput => ({ ...(made as TextInput), shown, said }),
+    refine: (made): TextInput => ({ ...(made as TextInput), shown, said: conversation }),
   };
 }
 
@@ -112,7 +151,7 @@ async function answer(
       return { request: submitted, after: -1, watch };
     });
   if (background) return c.json(await startInBackground(c, context, submission), 200);
-  return answerStored(c, context, submission, (request, watch) => wholeOf(context, request, watch));
+  return answerStored(c, context, submission, (request, watch) => awaitResponse(context, request, watch));
 }
 
 async function submit(c: ApiCall, context: ApiContext, submission: Submission): Promise<SubmittedRequest> {
@@ -127,11 +166,11 @@ async function startInBackground(c: ApiCall, context: ApiContext, submission: Su
   return (reader ?? new ResponseReader(submitted)).response;
 }
 
-/** Waits for all of it. */
-async function wholeOf(context: ApiContext, request: SubmittedRequest, watch: ClientWatch): Promise<object> {
+/** Waits until the response has ended. */
+async function awaitResponse(context: ApiContext, request: SubmittedRequest, watch: ClientWatch): Promise<object> {
   const reader = new ResponseReader(request);
-  const events = followStored(context, request.id, watch, (event) => toAsync(reader.read(event)));
-  // Nothing is wanted of them but that they were read.
+  const events = followStored(context, request.id, watch, (event) => reader.read(event));
+  // Consume all events: the reader keeps the state.
   while ((await events.next()).done !== true);
   return reader.response;
 }

@@ -1,4 +1,4 @@
-/** What only real connections show. */
+/** Behavior that needs real connections. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -11,7 +11,7 @@ import { listen } from '../testing/listen.ts';
 import { readFrames } from '../testing/sse-reader.ts';
 import { openTestApi } from '../testing/test-api.ts';
 
-it('ends the subscription of a client that hangs up', async () => {
+it('ends the subscription of a client that disconnects', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   const id = await test.submit();
@@ -23,7 +23,7 @@ it('ends the subscription of a client that hangs up', async () => {
   await expect.poll(() => [test.hub.size, test.timers()]).toEqual([0, 0]);
 });
 
-it('stops: sends readers of events elsewhere, and takes no more connections', async () => {
+it('on stop sends event streams to other replicas and accepts no new connections', async () => {
   const test = await openTestApi();
   const { server, url } = await listen(test);
   const response = await fetch(`${url}/v1/predict/${await test.submit()}/events`);
@@ -36,7 +36,7 @@ it('stops: sends readers of events elsewhere, and takes no more connections', as
   expect(test.lines.join()).toContain(`"url":"${url}"`);
 });
 
-it('says when the port is taken', async () => {
+it('fails to start if the port is in use', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   const log = createLogger({ app: 'api', level: 'silent' });
@@ -45,13 +45,13 @@ it('says when the port is taken', async () => {
   await expect(second.start()).rejects.toThrow('EADDRINUSE');
 });
 
-it('serves pictures with their length, and HEAD without their bytes', async () => {
+it('serves images with Content-Length, and HEAD without a body', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   await startWorker(test.store);
   const id = await test.submit();
   const run = await runNext(test.store);
-  await run.output(0, Buffer.alloc(300_000, 7), 100_000);
+  await run.output(0, Buffer.alloc(300_000, 7), 99_999);
   await run.finish();
   const path = `${url}/v1/predict/${id}/images/0`;
   const response = await fetch(path);
@@ -61,7 +61,7 @@ it('serves pictures with their length, and HEAD without their bytes', async () =
   expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '300000', '']);
 });
 
-it('stops reading a body without end', async () => {
+it('stops reading an endless body', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   const status = await new Promise<number | undefined>((resolve, reject) => {
@@ -90,7 +90,7 @@ it.runIf(process.platform === 'linux')(
     const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => {}));
     onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
     await new Promise((resolve) => process.nextTick(resolve));
-    // The server had no turn to take any. Column 2 is where a connection leads, column 3 its state, 01 for open.
+    // The blocked server could not accept any. Column 2 is the remote address, column 3 the state (01: established).
     const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
     const rows = readFileSync('/proc/net/tcp', 'utf8').split('\n');
     const open = rows
@@ -100,13 +100,13 @@ it.runIf(process.platform === 'linux')(
   },
 );
 
-it('keeps idle connections for longer than proxies do', async () => {
+it('keeps idle connections longer than proxies do', async () => {
   const { url } = await listen(await openTestApi());
   const response = await fetch(`${url}/health`);
   expect(Number(/timeout=(\d+)/.exec(response.headers.get('keep-alive') ?? '')?.[1])).toBeGreaterThan(60);
 });
 
-/** What comes back for bytes as they stand, until the server closes. */
+/** Sends raw bytes and returns everything that the server sends until it closes. */
 async function exchange(url: string, text: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.write(text);
@@ -115,14 +115,14 @@ async function exchange(url: string, text: string): Promise<string> {
   return answer;
 }
 
-it('answers what asks without a name of the host, as some health checks do', async () => {
+it('answers requests without a Host header, as some health checks send', async () => {
   const { url } = await listen(await openTestApi());
   const answer = await exchange(url, 'GET /health HTTP/1.0\r\n\r\n');
   expect(answer).toMatch(/^HTTP\/1.1 200 OK\r\n/);
   expect(answer).toContain('"status":"degraded"');
 });
 
-it('takes a body that breaks off for a fault of the client', async () => {
+it('treats a body that ends early as a client error', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -136,7 +136,7 @@ it('takes a body that breaks off for a fault of the client', async () => {
 it.each([
   ['with its length', (size: number) => 'x'.repeat(size)],
   ['in chunks', (size: number) => new Blob(['x'.repeat(size)]).stream()],
-])('takes a body %s, and no larger one than it may', async (_how, bodyOf) => {
+])('accepts a body %s, up to the size limit', async (_how, bodyOf) => {
   const test = await openTestApi({ config: { maxBodyBytes: 1000 } });
   const { url } = await listen(test);
   const post = async (size: number): Promise<unknown> => {
@@ -149,13 +149,13 @@ it.each([
   expect(await post(1001)).toEqual([413, 'body_too_large']);
 });
 
-it('takes a body that breaks off for a wrong one', async () => {
+it('answers 400 to a large body that ends early', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   const head = ['POST /v1/predict HTTP/1.1', 'Host: localhost', 'Content-Type: application/json', 'Content-Length: 50'];
   socket.write([...head, 'Expect: 100-continue', '', '{"prompt":'].join('\r\n'));
-  // It has been read as far as here.
+  // The server has read the body up to here.
   await once(socket, 'data');
   socket.destroy();
   await expect.poll(() => test.lines.join()).toContain('"status":400');

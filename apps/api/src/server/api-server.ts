@@ -4,33 +4,32 @@ import type { Socket } from 'node:net';
 import { BaseService, type Logger } from '@darkroom/service';
 import { createAdaptorServer } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import type { ServerCall } from '../http/api-env.ts';
-import type { Api } from '../http/api-route.ts';
+import type { Api, ServerCall } from '../http/api-env.ts';
 
-/** How long answers under way may take to finish when the process stops. */
+/** Time for open answers to finish when the process stops. */
 export const drainMs = 5000;
 
-/** Connections that wait to be taken. Readers that all come back at once are thousands; the kernel may allow fewer. */
+/** Listen backlog: thousands of clients may reconnect at once. The kernel may allow fewer. */
 const backlog = 16_384;
-/** Proxies keep idle connections for 60 s: one that we closed before them would lose the request that comes just then. */
+/** Longer than the 60 s of proxies: closing a connection before the proxy does can lose a request that it just sent. */
 const keepAliveMs = 75_000;
 
 export interface ApiServerOptions {
   api: Api;
   host: string;
-  /** 0 takes any free one. */
+  /** 0 selects a free port. */
   port: number;
-  /** Aborted first when stopping. */
+  /** Aborted first on stop. */
   draining: AbortController;
   log: Logger;
 }
 
-/** Listens until stopped; then takes no new connections, sends the readers of events elsewhere and finishes what it answers. */
+/** HTTP server of the API. On stop it accepts no connections, ends event streams and finishes open answers. */
 export class ApiServer extends BaseService<ApiServerOptions> {
   #server: Server | undefined;
   #connections: ReturnType<typeof trackConnections> | undefined;
 
-  /** Where it listens; undefined while it does not. */
+  /** URL of the server; undefined while it does not listen. */
   get url(): string | undefined {
     const address = this.#server?.address();
     if (address === undefined || address === null || typeof address === 'string') return undefined;
@@ -40,8 +39,8 @@ export class ApiServer extends BaseService<ApiServerOptions> {
 
   protected override async onStart(): Promise<void> {
     const { api, host, port, log } = this.options;
-    // Without serverOptions it is one of node:http.
-    // The hostname is for requests that bring none (HTTP/1.0); it is in no answer.
+    // The cast is safe: without serverOptions this is a server of node:http.
+    // `hostname` is used for requests without a Host header (HTTP/1.0); it appears in no answer.
     const server = createAdaptorServer({
       fetch: (request, { outgoing }) => answer(api, request, outgoing as ServerResponse),
       hostname: 'localhost',
@@ -49,10 +48,10 @@ export class ApiServer extends BaseService<ApiServerOptions> {
     this.#server = server;
     this.#connections = trackConnections(server);
     server.keepAliveTimeout = keepAliveMs;
-    // Counted from the same moment: it may not be over first.
+    // Counted from the same moment as keepAliveTimeout, so it must be longer.
     server.headersTimeout = keepAliveMs + 5000;
     server.listen({ port, host, backlog });
-    // `once` rejects when the port is taken.
+    // `once` rejects if the port is in use.
     await once(server, 'listening');
     log.info({ url: this.url }, 'listening');
   }
@@ -70,7 +69,7 @@ export class ApiServer extends BaseService<ApiServerOptions> {
   }
 }
 
-/** An answer that writes its own body is not the adaptor's any more. */
+/** Runs the app. If the handler set `writeBody`, writes the head and leaves the body to it instead of the adaptor. */
 async function answer(api: Api, request: Request, outgoing: ServerResponse): Promise<Response> {
   const call: ServerCall = { outgoing };
   const response = await api.fetch(request, call);
@@ -82,8 +81,8 @@ async function answer(api: Api, request: Request, outgoing: ServerResponse): Pro
 }
 
 /**
- * Node counts a connection that has not asked for anything yet as busy, and browsers and fetch keep such spares:
- * `server.close()` alone would wait for them.
+ * Tracks connections so that a drain can close idle ones. `server.close()` would wait for connections that have not
+ * sent a request yet, which browsers and fetch keep in reserve.
  */
 function trackConnections(server: Server) {
   const open = new Set<Socket>();
@@ -101,7 +100,7 @@ function trackConnections(server: Server) {
     });
   });
   return {
-    /** Closes all others, now and as their requests finish. */
+    /** Closes idle connections now, and busy ones when their answers finish. */
     drain(): void {
       isDraining = true;
       for (const socket of open) if (!busy.has(socket)) socket.destroy();

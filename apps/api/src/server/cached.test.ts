@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createCached } from './cached.ts';
 
-it('is read again when its time is over, and when the clock was set back', async () => {
+it('is read again after its maximum age, and when the clock was set back', async () => {
   let nowMs = Date.parse('2026-01-01');
   let reads = 0;
   const cached = createCached({ now: () => nowMs }, () => Promise.resolve(++reads));

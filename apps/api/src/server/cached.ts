@@ -1,9 +1,9 @@
 import type { Clock } from '@darkroom/core';
 
-/** Something that is read for everybody who asks within a second. */
+/** Value that is loaded at most once a second and shared by all readers. */
 export interface Cached<Value> {
   get(): Promise<Value>;
-  /** Past the cache. */
+  /** Bypasses the cache. */
   reload(): Promise<Value>;
 }
 
@@ -14,13 +14,13 @@ export function createCached<Value>(clock: Clock, load: () => Promise<Value>): C
   const reload = (): Promise<Value> => {
     const entry = { value: load(), readAtMs: clock.now() };
     cached = entry;
-    // A failure is for those who asked, not for everybody after them.
+    // Failures are not cached: later readers try again.
     entry.value.catch(() => {
       if (cached === entry) cached = undefined;
     });
     return entry.value;
   };
-  // A clock that was set back makes it old too.
+  // Also expires if the clock was set back.
   const isFresh = ({ readAtMs }: { readAtMs: number }): boolean => Math.abs(clock.now() - readAtMs) < maxAgeMs;
   return {
     get: () => (cached !== undefined && isFresh(cached) ? cached.value : reload()),

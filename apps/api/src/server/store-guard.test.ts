@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { checkMs } from '../follow/tail-events.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openHangingRedis } from '../testing/open-hanging-redis.ts';
-import { dataUrl, openPictureApi, plain } from '../testing/pictures.ts';
+import { dataUrl, openImageApi, plain } from '../testing/images.ts';
 import { readFrames } from '../testing/sse-reader.ts';
 import { openTestApi, type TestApiOptions } from '../testing/test-api.ts';
 
@@ -21,7 +21,7 @@ async function openPrivateApi(options: TestApiOptions = {}) {
   return { redis, store, test, runOut };
 }
 
-it('a Redis that hangs: 503 for who asks, and open streams go on when it is back', async () => {
+it('answers 503 while Redis hangs, and continues open streams when it recovers', async () => {
   const { redis, store, test, runOut } = await openPrivateApi();
   await startWorker(store);
   const id = await test.submit();
@@ -41,9 +41,9 @@ it('a Redis that hangs: 503 for who asks, and open streams go on when it is back
   expect((await test.api.request('/health')).status).toBe(200);
 });
 
-it('takes back a request that is stored only after its client was turned away', async () => {
+it('cancels a request that is stored after its client got a 503', async () => {
   const { redis, store, test, runOut } = await openPrivateApi({ clock: { now: () => 1_700_000_000_000 } });
-  // Without asking for the models again: only the request itself reaches the Redis that hangs.
+  // Models are cached: only the write of the request reaches the hanging Redis.
   const ended = await test.submit();
   await cancelRequest(store, ended);
   redis.hang();
@@ -58,63 +58,63 @@ it('takes back a request that is stored only after its client was turned away', 
   expect(await store.redis.zcard(keysOfTiny.waiting)).toBe(0);
 });
 
-/** From now on the store of pictures does this when the test says so. */
+/** Blocks calls to the image store until the test calls `goOn`. */
 function slowDown({ bytes }: StoreConnection, what: 'put' | 'get') {
   const gate = new EventEmitter();
   const isOpen = once(gate, 'open');
   const act = bytes![what].bind(bytes) as (...given: unknown[]) => Promise<never>;
-  const asked = vi.spyOn(bytes!, what).mockImplementation((...given: unknown[]) => isOpen.then(() => act(...given)));
-  const isAsked = async (): Promise<void> => expect.poll(() => asked.mock.calls).toHaveLength(1);
-  const done = (): Promise<unknown> => asked.mock.results[0]!.value as Promise<unknown>;
-  return { isAsked, goOn: () => gate.emit('open'), done };
+  const spy = vi.spyOn(bytes!, what).mockImplementation((...given: unknown[]) => isOpen.then(() => act(...given)));
+  const isCalled = async (): Promise<void> => expect.poll(() => spy.mock.calls).toHaveLength(1);
+  const done = (): Promise<unknown> => spy.mock.results[0]!.value as Promise<unknown>;
+  return { isCalled, goOn: () => gate.emit('open'), done };
 }
 
-describe('a store of pictures that takes its time', () => {
+describe('a slow image store', () => {
   const bytesWaitMs = 10 * storeWaitMs;
 
   async function openBeside() {
     const path = await mkdtemp(join(tmpdir(), 'darkroom-slow-'));
     onTestFinished(() => rm(path, { recursive: true, force: true }));
     const store = openTestStore({ bytes: { kind: 'directory', path } });
-    const test = await openPictureApi({ store, storeWaitMs, bytesWaitMs });
+    const test = await openImageApi({ store, storeWaitMs, bytesWaitMs });
     const body = { prompt: 'x', image: await dataUrl(plain(64, 64)) };
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     return { store, test, body };
   }
 
-  it('has longer than Redis', async () => {
+  it('has a longer timeout than Redis', async () => {
     const { store, test, body } = await openBeside();
     const putting = slowDown(store, 'put');
     const answering = test.post(body);
-    await putting.isAsked();
+    await putting.isCalled();
     vi.advanceTimersByTime(5 * storeWaitMs);
     putting.goOn();
     expect((await answering).status).toBe(202);
   });
 
-  it('is what is said to be away when it takes too long, and nothing is stored', async () => {
+  it('is reported as unavailable on timeout, and nothing is stored', async () => {
     const { store, test, body } = await openBeside();
     const putting = slowDown(store, 'put');
     const answering = test.post(body);
-    await putting.isAsked();
+    await putting.isCalled();
     vi.advanceTimersByTime(bytesWaitMs);
     const response = await answering;
     expect(response.status).toBe(503);
-    expect(await response.text()).toContain('store of pictures');
+    expect(await response.text()).toContain('store of images');
     putting.goOn();
     await putting.done();
     expect(await store.redis.exists(store.keysOf('tiny').waiting)).toBe(0);
   });
 
-  it('has longer than Redis for a retry, too', async () => {
+  it('has a longer timeout than Redis for an admin retry too', async () => {
     const { store, test, body } = await openBeside();
     await startWorker(store);
     const id = await test.submit(body);
     await (await runNext(store)).finish({ state: 'failed', error: { code: 'internal', message: 'it broke' } });
     const getting = slowDown(store, 'get');
     const retrying = test.api.request(`/admin/dead-requests/${id}/retry`, { method: 'POST' });
-    await getting.isAsked();
+    await getting.isCalled();
     vi.advanceTimersByTime(5 * storeWaitMs);
     getting.goOn();
     expect((await retrying).status).toBe(202);

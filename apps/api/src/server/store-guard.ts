@@ -1,30 +1,30 @@
 import { DarkroomError } from '@darkroom/core';
-import { type AskBytes, bytesUnavailable, isUnavailable, type StoreConnection } from '@darkroom/store';
+import { type CallBytes, bytesUnavailable, isUnavailable, type StoreConnection } from '@darkroom/store';
 
 /**
- * Runs a call on the store; throws `unavailable` when there is no Redis to answer it. What the call does by `askBytes`, one thing at a
- * time, does not count against Redis: it has a time of its own, and throws what says that pictures cannot be reached.
+ * Runs a call on the store; throws `unavailable` if Redis does not answer in time. Work that the call does through
+ * `callBytes`, one at a time, has its own timeout and error, for the image store.
  */
-export type AskStore = <Result>(
-  call: (store: StoreConnection, askBytes: AskBytes) => Promise<Result>,
+export type WithStore = <Result>(
+  call: (store: StoreConnection, callBytes: CallBytes) => Promise<Result>,
 ) => Promise<Result>;
 
-/** For each of the two, ms. */
+/** Timeouts of Redis and of the image store. */
 export interface StoreWaits {
   redisMs: number;
   bytesMs: number;
 }
 
 /**
- * The store's commands wait for their connection for as long as it takes, which suits workers. A client over HTTP is
- * better served by a quick 503, and nothing may be left in the connection's queue that runs after that answer.
+ * Creates the API's guard of store calls. Store commands wait for their connection without limit, which suits workers;
+ * HTTP clients need a quick 503, and no command may run from the connection's queue after that answer.
  */
-export function createStoreGuard(store: StoreConnection, { redisMs, bytesMs }: StoreWaits): AskStore {
+export function createStoreGuard(store: StoreConnection, { redisMs, bytesMs }: StoreWaits): WithStore {
   const { redis } = store;
   let reconnecting: Promise<unknown> | undefined;
   const ready = async (): Promise<void> => {
     if (redis.status === 'ready') return;
-    // One listener on the connection, however many requests wait for it.
+    // One listener on the connection for all waiting requests.
     reconnecting ??= new Promise((resolve) => {
       redis.once('ready', resolve);
     }).finally(() => (reconnecting = undefined));
@@ -34,7 +34,7 @@ export function createStoreGuard(store: StoreConnection, { redisMs, bytesMs }: S
     await ready();
     try {
       return await withinTime(
-        (uncounted) => call(store, (work) => uncounted(() => withinTime(work, bytesMs, bytesLate))),
+        (uncounted) => call(store, (work) => uncounted(() => withinTime(work, bytesMs, bytesTimedOut))),
         redisMs,
         storeUnavailable,
       );
@@ -45,18 +45,18 @@ export function createStoreGuard(store: StoreConnection, { redisMs, bytesMs }: S
   };
 }
 
-/** `uncounted` does what does not count: the time begins anew behind it. */
+/** Runs work with a timeout. Time in `uncounted` does not count; the timeout restarts after it. */
 function withinTime<Result>(
-  work: (uncounted: AskBytes) => Promise<Result>,
+  work: (uncounted: CallBytes) => Promise<Result>,
   waitMs: number,
-  lateError: () => DarkroomError,
+  timeoutError: () => DarkroomError,
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined;
     const count = (): void => {
-      timer = setTimeout(() => reject(lateError()), waitMs);
+      timer = setTimeout(() => reject(timeoutError()), waitMs);
     };
-    const uncounted: AskBytes = (act) => {
+    const uncounted: CallBytes = (act) => {
       clearTimeout(timer);
       return act().finally(count);
     };
@@ -67,16 +67,16 @@ function withinTime<Result>(
   });
 }
 
-function bytesLate(): DarkroomError {
-  return bytesUnavailable('put', new Error('it took too long'));
+function bytesTimedOut(): DarkroomError {
+  return bytesUnavailable('put', new Error('timed out'));
 }
 
-/** What clients are told of a Redis that does not answer. */
+/** Returns the error for a Redis that does not answer. */
 export function storeUnavailable(cause?: unknown): DarkroomError {
   const message = 'The queue cannot be reached right now, try again later.';
   return new DarkroomError('unavailable', 'api.ask-store', message, cause);
 }
 
-export function isStoreAway(error: unknown): boolean {
+export function isStoreUnavailable(error: unknown): boolean {
   return DarkroomError.isInstance(error) && error.code === 'unavailable';
 }

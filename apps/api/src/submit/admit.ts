@@ -1,78 +1,81 @@
 import { type RequestEnvelope, shardOfRequestId } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
 import { admitRequest, type AdmitRequestResult, type Attachments, cancelRequest } from '@darkroom/store';
-import type { ApiKey } from '../auth/api-keys.ts';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext } from '../context/context.ts';
 import { isPossibleAnywhere } from '../follow/estimate-end.ts';
+import type { ApiKey } from '../http/api-env.ts';
 
-/** A request that is about to be stored, and what came with it. */
+/** A validated request that is about to be stored, with its attachments. */
 export interface NewRequest {
   envelope: RequestEnvelope;
   attachments: Attachments | undefined;
 }
 
 /**
- * Stores a request, if it may come in. A client that is told that Redis is away was promised nothing and will ask again:
- * what a Redis that hung stores after that answer is taken back, so that no worker draws it, unless it will find the
- * request again (`isFoundAgain`).
+ * Admits and stores a request. If Redis hangs, the client gets a 503 and will retry; a request that Redis stores after
+ * that is canceled, so that it does not run beside the retry. With an Idempotency-Key the retry finds the stored
+ * request, and nothing is canceled.
  */
 export async function admit(
   context: ApiContext,
   { envelope, attachments }: NewRequest,
-  { apiKey: { weight, openRequests }, isFoundAgain }: { apiKey: ApiKey; isFoundAgain: boolean },
+  { apiKey: { weight, openRequests }, hasIdempotencyKey }: { apiKey: ApiKey; hasIdempotencyKey: boolean },
 ): Promise<AdmitRequestResult> {
   const { queueMaxLength, storePrompts, ownerMaxBytes } = context.config;
   const models = await context.models.get();
   const { shards = [] } = models.find(({ id }) => id === envelope.model) ?? {};
-  const own = shardOfRequestId(envelope.id);
+  const ownShard = shardOfRequestId(envelope.id);
   const options = {
-    // An equal part of it, as requests are spread evenly.
+    // Each shard gets an equal part of the limit: requests are spread evenly over shards.
     queueMaxLength: Math.ceil(queueMaxLength / Math.max(1, shards.length)),
-    unserved: await whenUnserved(context, envelope.model),
+    unserved: await unservedPolicy(context, envelope.model),
     weight,
     openRequestsMax: openRequests,
     ownerMaxBytes: ownerMaxBytes > 0 ? ownerMaxBytes : undefined,
-    otherShards: models.flatMap((model) => model.shards).filter((shard) => shard !== own),
+    otherShards: models.flatMap((model) => model.shards).filter((shard) => shard !== ownShard),
     promptless: storePrompts ? undefined : withoutPrivate(context.kinds)(envelope),
     attachments,
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
-    const result = await context.askStore((store, askBytes) => {
-      admitting = admitRequest(store, envelope, { ...options, askBytes });
+    const result = await context.withStore((store, callBytes) => {
+      admitting = admitRequest(store, envelope, { ...options, callBytes });
       return admitting;
     });
     context.metrics.submissions.inc({ model: envelope.model, outcome: result.status });
     return result;
   } catch (error) {
-    if (admitting !== undefined && !isFoundAgain) void takeBack(context, envelope.id, admitting);
+    if (admitting !== undefined && !hasIdempotencyKey) void cancelLate(context, envelope.id, admitting);
     throw error;
   }
 }
 
-/** A shard in which there is no worker gets one of another shard. */
-async function whenUnserved(context: ApiContext, model: string): Promise<'accept' | 'refuse'> {
+/**
+ * Returns the policy for a shard without workers. `refuse` only if no shard of the model has any: workers move between
+ * shards.
+ */
+async function unservedPolicy(context: ApiContext, model: string): Promise<'accept' | 'refuse'> {
   const { unservedModels } = context.config;
   if (unservedModels === 'accept') return 'accept';
   return (await isPossibleAnywhere(context, { model, isPossible: false })) ? 'accept' : 'refuse';
 }
 
-/** What is kept of a request after its end on a server that does not keep prompts. */
+/** Returns a function that removes prompts and attachments from a request, for servers that do not store prompts. */
 export function withoutPrivate(kinds: Kinds): (envelope: RequestEnvelope) => RequestEnvelope {
-  // Nobody here knows what is private in what another version stored.
+  // A kind stored by another version has unknown private fields: drop its whole input.
   return ({ attachments: _attachments, ...envelope }) => ({
     ...envelope,
     input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {},
   });
 }
 
-async function takeBack({ askStore, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {
+async function cancelLate({ withStore, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {
   await admitting.catch(() => {});
   try {
-    const { status } = await askStore((store) => cancelRequest(store, id));
-    log.info({ request_id: id, status }, 'took back what was stored too late');
+    const { status } = await withStore((store) => cancelRequest(store, id));
+    log.info({ request_id: id, status }, 'canceled a request that was stored after its client got a 503');
   } catch {
-    // Away again. If it was stored at all, it is drawn for nobody or ends at its deadline.
-    log.warn({ request_id: id }, 'could not take back what may be stored');
+    // Redis is unavailable again. If the request was stored, it runs without a client or expires at its deadline.
+    log.warn({ request_id: id }, 'could not cancel a request that may have been stored after its client got a 503');
   }
 }

@@ -1,4 +1,4 @@
-/** The same Idempotency-Key and body are the same request, whoever asks how often and where. */
+/** The same Idempotency-Key and body return the same request, on any replica. */
 import { claimIdempotencyKey, publishModel, settleIdempotencyKey } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -38,7 +38,7 @@ function requestsOf({ store }: TestApi): Promise<number> {
   return store.redis.zcard(store.keysOf('tiny').waiting);
 }
 
-it('finds its request again on any replica, in whatever order the body says the same', async () => {
+it('finds its request on any replica, with the fields of the body in any order', async () => {
   const test = await openTestApi();
   const first = await send(test, 'k1', { n: 2, size: '64x64' });
   expect(first).toMatchObject({ status: 202, state: 'queued', isReplayed: false });
@@ -46,7 +46,7 @@ it('finds its request again on any replica, in whatever order the body says the 
   expect(await requestsOf(test)).toBe(1);
 });
 
-it('makes one request of a hundred sends at once over two replicas', async () => {
+it('stores one request for a hundred concurrent sends to two replicas', async () => {
   const test = await openTestApi({ drawSeed: () => Math.floor(Math.random() * 2 ** 32) });
   const replicas = [test, test.replica()];
   const answers = await Promise.all(Array.from({ length: 100 }, (_value, index) => send(replicas[index % 2]!, 'k1')));
@@ -56,7 +56,7 @@ it('makes one request of a hundred sends at once over two replicas', async () =>
   expect(await requestsOf(test)).toBe(1);
 });
 
-it('refuses another body, also when both come at once', async () => {
+it('rejects a different body with 409, also when both arrive at once', async () => {
   const test = await openTestApi();
   const answers = await Promise.all(
     Array.from({ length: 40 }, (_value, index) => send(test, 'k1', { seed: index % 2 })),
@@ -67,7 +67,7 @@ it('refuses another body, also when both come at once', async () => {
   expect(await requestsOf(test)).toBe(1);
 });
 
-it('shows how far the request is', async () => {
+it('shows the progress of the stored request', async () => {
   const test = await openTestApi();
   await startWorker(test.store);
   const { request_id } = await send(test, 'k1');
@@ -78,7 +78,7 @@ it('shows how far the request is', async () => {
   expect(await send(test, 'k1')).toMatchObject({ status: 202, request_id, state: 'succeeded' });
 });
 
-it('is a new request once the old one is gone', async () => {
+it('stores a new request once the old one has expired', async () => {
   const test = await openTestApi({ resultTtlMs: 1 });
   const { request_id } = await send(test, 'k1');
   await test.api.request(`/v1/predict/${request_id}`, { method: 'DELETE' });
@@ -88,7 +88,7 @@ it('is a new request once the old one is gone', async () => {
   expect(again.request_id).not.toBe(request_id);
 });
 
-it('is free for another body after a refusal, which stores nothing else', async () => {
+it('frees the key for a different body after a rejection', async () => {
   const test = await openTestApi({ config: { queueMaxLength: 1 } });
   const other = await test.submit();
   expect(await send(test, 'k1')).toMatchObject({ status: 503, state: 'overloaded' });
@@ -97,7 +97,7 @@ it('is free for another body after a refusal, which stores nothing else', async 
   expect(await requestsOf(test)).toBe(1);
 });
 
-it('is the same request when another model has become the default meanwhile', async () => {
+it('returns the same request after the default model has changed', async () => {
   const test = await openTestApi();
   const first = await send(test, 'k1');
   await publishModel(test.store, { ...card, id: 'another' });
@@ -109,7 +109,7 @@ it('is the same request when another model has become the default meanwhile', as
   expect(await test.store.redis.zcard(test.store.keysOf('another').waiting)).toBe(1);
 });
 
-it('keeps its model when another has become the default since a refusal', async () => {
+it('keeps its model if the default changed since a rejected send', async () => {
   const test = await openTestApi({ config: { queueMaxLength: 1 } });
   const other = await test.submit();
   expect(await send(test, 'k1')).toMatchObject({ status: 503, state: 'overloaded' });
@@ -120,13 +120,13 @@ it('keeps its model when another has become the default since a refusal', async 
   expect((await test.api.request(`/v1/predict/${request_id}`)).status).toBe(202);
 });
 
-it('a key that was refused and is sent again is as safe as a new one', async () => {
+it('protects a key that is sent again after a rejection like a new key', async () => {
   const test = await openTestApi();
   const key = { owner: '', key: 'k1' };
   const options = { fingerprint: 'a', newId: 'tiny-1', ttlMs: 600_000 };
   await claimIdempotencyKey(test.store, key, options);
   await settleIdempotencyKey(test.store, key, { id: 'tiny-1', ttlMs: 600_000 }, 'refused');
-  // The second send is under way when a third comes with another body; its process dies before it settles.
+  // The second send is in progress when a third arrives with a different body; its process dies before it settles.
   expect(await claimIdempotencyKey(test.store, key, { ...options, newId: 'tiny-2' })).toMatchObject({ id: 'tiny-1' });
   expect(await claimIdempotencyKey(test.store, key, { ...options, fingerprint: 'b', newId: 'tiny-3' })).toMatchObject({
     status: 'conflict',
@@ -135,7 +135,7 @@ it('a key that was refused and is sent again is as safe as a new one', async () 
   expect(await test.store.redis.pttl(record!)).toBeGreaterThan(60_000);
 });
 
-it('a send that was refused frees no key under which another one was stored', async () => {
+it('a rejected send does not free a key under which another send was stored', async () => {
   const test = await openTestApi();
   const key = { owner: '', key: 'k1' };
   const stored = await send(test, 'k1');
@@ -145,7 +145,7 @@ it('a send that was refused frees no key under which another one was stored', as
   expect(await send(test, 'k1', { seed: 5 })).toMatchObject({ status: 409 });
 });
 
-it('leaves nothing behind for a body that is wrong', async () => {
+it('stores no key for an invalid body', async () => {
   const test = await openTestApi();
   const before = await allKeys(test.store);
   expect(await send(test, 'k1', { n: 99 })).toMatchObject({ status: 400 });
@@ -153,7 +153,7 @@ it('leaves nothing behind for a body that is wrong', async () => {
   expect(await send(test, 'k1')).toMatchObject({ status: 202 });
 });
 
-it('belongs to its owner', async () => {
+it('is scoped to its owner', async () => {
   const key = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
   const names = ['alice', 'bob'];
   const apiKeys = new Map(names.map((name) => [hashKey(name), { name, ...key }]));
@@ -165,12 +165,12 @@ it('belongs to its owner', async () => {
   expect(alice!.request_id).not.toBe(bob!.request_id);
 });
 
-it('completes what a process that died in the middle began', async () => {
+it('completes a submit whose process died between its two round trips', async () => {
   const test = await openTestApi();
   const { request_id } = await send(test, 'k1');
   const [record] = (await allKeys(test.store)).filter((name) => name.includes(':idempotency:'));
   await expect.poll(() => test.store.redis.hget(record!, 'state')).toBe('stored');
-  // As if it had died between the two round trips of a submit: the key is claimed, and nothing is stored.
+  // The state after a crash between the two round trips of a submit: the key is claimed, and nothing is stored.
   for (const key of await allKeys(test.store))
     if (key.startsWith(test.store.keysOf('tiny').base)) await test.store.redis.del(key);
   await test.store.redis.hset(record!, 'state', 'claimed');
@@ -180,17 +180,20 @@ it('completes what a process that died in the middle began', async () => {
 });
 
 describe('the key', () => {
-  it.each(['', ' ', 'a key', 'x'.repeat(256), 'schlüssel'])('%j is refused in words', async (key) => {
-    const test = await openTestApi();
-    const response = await test.api.request('/v1/predict', {
-      method: 'POST',
-      headers: [
-        ['Content-Type', 'application/json'],
-        ['Idempotency-Key', key],
-      ],
-      body: '{"prompt": "a fox"}',
-    });
-    expect(response.status).toBe(400);
-    expect(errorSchema.parse(await response.json()).error.param).toBe('Idempotency-Key');
-  });
+  it.each(['', ' ', 'a key', 'x'.repeat(256), 'schlüssel'])(
+    'rejects the invalid key %j with a message',
+    async (key) => {
+      const test = await openTestApi();
+      const response = await test.api.request('/v1/predict', {
+        method: 'POST',
+        headers: [
+          ['Content-Type', 'application/json'],
+          ['Idempotency-Key', key],
+        ],
+        body: '{"prompt": "a fox"}',
+      });
+      expect(response.status).toBe(400);
+      expect(errorSchema.parse(await response.json()).error.param).toBe('Idempotency-Key');
+    },
+  );
 });

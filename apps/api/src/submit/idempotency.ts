@@ -8,36 +8,35 @@ import {
   settleIdempotencyKey,
 } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { ApiKey } from '../auth/api-keys.ts';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext } from '../context/context.ts';
 import { ApiError, checkField } from '../http/api-error.ts';
-import type { AskStore } from '../server/store-guard.ts';
+import type { WithStore } from '../server/store-guard.ts';
 import { admit, type NewRequest } from './admit.ts';
+import type { ApiKey } from '../http/api-env.ts';
 
-/** Letters, digits and signs, as in the draft of the header: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
+/** Source: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
 export const idempotencyKey = z.string().regex(/^[\x21-\x7e]{1,255}$/);
 
 export function checkIdempotencyKey(key: string): void {
   checkField(idempotencyKey, 'Idempotency-Key', key, '1 to 255 characters of ASCII without spaces');
 }
 
-/** A submission under the name that the client has for it. */
-export interface Keyed {
+/** The Idempotency-Key of a submission and the fingerprint of its body. */
+export interface KeyedSubmission {
   key: string;
   fingerprint: string;
 }
 
-export interface AdmitOnceOptions extends Keyed {
+export interface AdmitOnceOptions extends KeyedSubmission {
   apiKey: ApiKey;
   created: NewRequest;
-  /** The same body as a request for a server whose default is this model. */
+  /** Creates the request from the same body with another default model. */
   createFor: (defaultModel: string) => Promise<NewRequest>;
 }
 
 /**
- * Stores a request unless its key stands for one already. Two more round trips than `admit`, one of them not waited for.
- * Throws 409 when the key came with another body. The envelope is not the one given when the key stands for a request
- * already: the result is `duplicate` then.
+ * Stores a request unless one is stored under its key; then returns that one's envelope and `duplicate`. Takes two more
+ * round trips than `admit`, one of them not awaited. Throws 409 if the key was used with a different body.
  */
 export async function admitOnce(
   context: ApiContext,
@@ -46,58 +45,60 @@ export async function admitOnce(
   const { owner, id: newId, timeoutMs } = created.envelope;
   const subject = { owner, key };
   const claim = async (expiredId?: string): Promise<string> => {
-    const { status, id, wasStored } = await context.askStore((store) => {
+    const { status, id, wasStored } = await context.withStore((store) => {
       const ttlMs = timeoutMs + store.resultTtlMs;
       return claimIdempotencyKey(store, subject, { fingerprint, newId, ttlMs, ...(expiredId && { expiredId }) });
     });
-    // One that is only claimed may be about to be stored: there is nothing of it yet.
-    if (!wasStored || expiredId !== undefined || (await isKept(context.askStore, id, owner))) {
+    // A key that is claimed but not stored may belong to a send in progress, so no stored request is expected.
+    if (!wasStored || expiredId !== undefined || (await isStored(context.withStore, id, owner))) {
       if (status === 'conflict') throw idempotencyConflict();
       return id;
     }
     return claim(id);
   };
   const id = await claim();
-  // The id says where it is stored; the default may have been another model when it was claimed.
+  // The id contains the model. The default model may have changed since the key was claimed.
   const model = modelOfRequestId(id);
   const isSame = model === undefined || model === created.envelope.model;
-  const { envelope: made, attachments } = isSame ? created : await createFor(model);
-  const envelope = { ...made, id };
-  const result = await admit(context, { envelope, attachments }, { apiKey, isFoundAgain: true });
+  const { envelope: rebuilt, attachments } = isSame ? created : await createFor(model);
+  const envelope = { ...rebuilt, id };
+  const result = await admit(context, { envelope, attachments }, { apiKey, hasIdempotencyKey: true });
   const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
   context
-    .askStore((store) => {
+    .withStore((store) => {
       const ttlMs = timeoutMs + store.resultTtlMs;
       return settleIdempotencyKey(store, subject, { id, ttlMs }, outcome);
     })
-    // Lost: the key stays claimed, and the same body still finds the request.
-    .catch((error: unknown) => context.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
+    // If this write is lost, the key stays claimed, and the same body still finds the request.
+    .catch((error: unknown) =>
+      context.log.warn({ request_id: id, error: String(error) }, 'idempotency key was not settled'),
+    );
   return { result, envelope };
 }
 
-/** The id of a submission that was stored before, and is still kept. */
+/** Returns the id of the request that an earlier send stored under this key with the same body, if it still exists. */
 export async function findStoredId(
-  askStore: AskStore,
-  { owner, key, fingerprint }: Keyed & { owner: string },
+  withStore: WithStore,
+  { owner, key, fingerprint }: KeyedSubmission & { owner: string },
 ): Promise<string | undefined> {
-  const record = await askStore((store) => readIdempotencyKey(store, { owner, key }));
-  return record?.fingerprint === fingerprint && (await isKept(askStore, record.id, owner)) ? record.id : undefined;
+  const record = await withStore((store) => readIdempotencyKey(store, { owner, key }));
+  return record?.fingerprint === fingerprint && (await isStored(withStore, record.id, owner)) ? record.id : undefined;
 }
 
-async function isKept(askStore: AskStore, id: string, owner: string): Promise<boolean> {
-  return (await askStore((store) => readRequest(store, id, owner))).status === 'found';
+async function isStored(withStore: WithStore, id: string, owner: string): Promise<boolean> {
+  return (await withStore((store) => readRequest(store, id, owner))).status === 'found';
 }
 
 export function idempotencyConflict(): ApiError {
   return new ApiError(
     409,
     'idempotency_conflict',
-    'This Idempotency-Key came with another body before; a new request needs a new key.',
+    'This Idempotency-Key was already used with a different body; a new request needs a new key.',
     { param: 'Idempotency-Key' },
   );
 }
 
-/** The same for bodies that say the same in another order. */
+/** Hashes path and body; independent of the order of fields. */
 export function fingerprintOf(path: string, body: unknown): string {
   const text = JSON.stringify([path, body], (_name, value: unknown) => sorted(value));
   return createHash('sha256').update(text).digest('hex');

@@ -1,15 +1,15 @@
-/** Prompts are private: where they are, how long, and where they never are. */
+/** Prompts are private: where they are stored, for how long, and where they never appear. */
 import { allKeys } from '@darkroom/testing';
 import { heartbeatWorker } from '@darkroom/store';
 import { expect, it } from 'vitest';
-import { requestSchema } from '../v1/api-schemas.ts';
+import { requestSchema } from '../openapi/api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const prompt = 'a surprise for my sister';
 const negative_prompt = 'anything she might guess';
 
-/** Everything Redis holds under the store's prefix, as text. */
+/** Returns all keys and values under the store's prefix as text. */
 async function dump({ store }: TestApi): Promise<string> {
   const { redis } = store;
   const parts: string[] = [];
@@ -34,7 +34,7 @@ async function viewOf(test: TestApi, id: string) {
   return requestSchema.parse(await (await test.api.request(`/v1/predict/${id}`)).json());
 }
 
-it('drops prompts from Redis when the request ends, where they are not to be stored', async () => {
+it('deletes prompts from Redis when the request ends if STORE_PROMPTS is off', async () => {
   const test = await openTestApi({ config: { storePrompts: false } });
   await startWorker(test.store);
   const ids = [await test.submit({ prompt, negative_prompt }), await test.submit({ prompt, negative_prompt })];
@@ -42,9 +42,9 @@ it('drops prompts from Redis when the request ends, where they are not to be sto
   const running = await runNext(test.store);
   await running.output(0, Buffer.from('png'));
   await running.finish();
-  // As its worker does once it has read the leases.
+  // The worker deletes the inbox entry once it has read its leases.
   const [last] = await test.store.redis.xrevrange(test.store.keysOf('tiny').inbox('w1'), '+', '-', 'COUNT', 1);
-  await heartbeatWorker(test.store, { model: 'tiny', workerId: 'w1', incarnation: 'first' }, { lastRead: last![0] });
+  await heartbeatWorker(test.store, { shard: 'tiny', workerId: 'w1', incarnation: 'first' }, { lastRead: last![0] });
   await test.api.request(`/v1/predict/${ids[1]}`, { method: 'DELETE' });
   const left = await dump(test);
   expect(left).toContain('succeeded');
@@ -54,14 +54,14 @@ it('drops prompts from Redis when the request ends, where they are not to be sto
     expect((await viewOf(test, id)).parameters).toMatchObject({ prompt: null, negative_prompt: null, seed: 42 });
 });
 
-it('keeps them with the result otherwise', async () => {
+it('stores prompts with the result by default', async () => {
   const test = await openTestApi();
   const id = await test.submit({ prompt });
   await test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
   expect((await viewOf(test, id)).parameters).toMatchObject({ prompt, negative_prompt: '' });
 });
 
-it('writes them into no line of the log, whatever goes wrong', async () => {
+it('never logs prompts, not even in errors', async () => {
   const test = await openTestApi({ config: { queueMaxLength: 2 } });
   await test.submit({ prompt });
   await test.post({ prompt, n: 99 });

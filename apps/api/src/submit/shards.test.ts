@@ -1,5 +1,5 @@
-/** A model in several shards, as clients see it. */
-import { spreadModel, type StoreConnection } from '@darkroom/store';
+/** Behavior of a model with several shards, seen through the API. */
+import { setShardCount, type StoreConnection } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi, type TestApiOptions } from '../testing/test-api.ts';
@@ -8,7 +8,7 @@ const shards = ['tiny', 'tiny~1', 'tiny~2', 'tiny~3'];
 
 async function openSpread(options: TestApiOptions = {}): Promise<TestApi> {
   const test = await openTestApi(options);
-  await spreadModel(test.store, 'tiny', { count: shards.length, known: ['tiny'] });
+  await setShardCount(test.store, 'tiny', { count: shards.length, known: ['tiny'] });
   return test;
 }
 
@@ -24,7 +24,7 @@ async function get(test: TestApi, path: string): Promise<Record<string, unknown>
   return (await (await test.api.request(path)).json()) as Record<string, unknown>;
 }
 
-it('requests go to all of them, and are those of the model', async () => {
+it('spreads requests over all shards under the name of the model', async () => {
   const test = await openSpread();
   const ids = [];
   for (let sent = 0; sent < 8; sent++) ids.push(await test.submit());
@@ -37,7 +37,7 @@ it('requests go to all of them, and are those of the model', async () => {
   expect(await get(test, `/v1/predict/${far}`)).toMatchObject({ status: 'canceled' });
 });
 
-it('a key that is sent again finds its request, whatever the number is by then', async () => {
+it('finds the request of an Idempotency-Key after the number of shards has changed', async () => {
   const test = await openSpread();
   const send = async (key: string) => {
     const headers = { 'content-type': 'application/json', 'idempotency-key': key };
@@ -47,15 +47,15 @@ it('a key that is sent again finds its request, whatever the number is by then',
   const keys = ['a', 'b', 'c', 'd'];
   const first = await Promise.all(keys.map(send));
   expect(first.map(shardOf).toSorted()).toEqual(shards);
-  await spreadModel(test.store, 'tiny', { count: 1, known: shards });
+  await setShardCount(test.store, 'tiny', { count: 1, known: shards });
   const later = test.replica();
   expect(shardOf(await later.submit())).toBe('tiny');
   expect(await Promise.all(keys.map(send))).toEqual(first);
   expect((await waitingIn(test.store)).reduce((sum, count) => sum + count)).toBe(5);
 });
 
-describe('with a worker in one of them', () => {
-  it('requests of all are possible, and are refused only where there is none at all', async () => {
+describe('with a worker in one shard', () => {
+  it('accepts requests in every shard, and returns 503 only if no shard has a worker', async () => {
     const test = await openSpread({ config: { unservedModels: 'refuse' } });
     expect((await test.post({ prompt: 'a fox' })).status).toBe(503);
     await startWorker(test.store, { model: 'tiny~2' });
@@ -65,7 +65,7 @@ describe('with a worker in one of them', () => {
     expect(await waitingIn(test.store)).toEqual([1, 1, 1, 1]);
   });
 
-  it('of a paused model none is', async () => {
+  it('reports is_possible: false for a paused model', async () => {
     const test = await openSpread();
     await startWorker(test.store, { model: 'tiny~2' });
     const paused = await test.api.request('/admin/models/tiny/pause', { method: 'POST' });
@@ -74,7 +74,7 @@ describe('with a worker in one of them', () => {
       expect(await (await test.post({ prompt: 'a fox' })).json()).toMatchObject({ is_possible: false });
   });
 
-  it('an operator finds it by the model', async () => {
+  it('admin routes find the worker by the name of the model', async () => {
     const test = await openSpread();
     await startWorker(test.store, { model: 'tiny~2' });
     const drain = await test.api.request('/admin/models/tiny/workers/w1/drain', { method: 'POST' });
@@ -85,13 +85,13 @@ describe('with a worker in one of them', () => {
   });
 });
 
-it('the queue is as long as it may be, over all of them', async () => {
+it('limits the queue length over all shards together', async () => {
   const test = await openSpread({ config: { queueMaxLength: 8 } });
   for (let sent = 0; sent < 8; sent++) await test.submit();
   expect((await test.post({ prompt: 'a fox' })).status).toBe(503);
 });
 
-it('what ran in one of them is fetched as anything is', async () => {
+it('serves results from any shard', async () => {
   const test = await openSpread();
   await startWorker(test.store, { model: 'tiny~1' });
   const ids = [await test.submit(), await test.submit(), await test.submit(), await test.submit()];
@@ -100,6 +100,6 @@ it('what ran in one of them is fetched as anything is', async () => {
   await running.output(0, Uint8Array.of(1, 2, 3));
   await running.finish();
   expect(await get(test, `/v1/predict/${id}`)).toMatchObject({ status: 'succeeded' });
-  const picture = await test.api.request(`/v1/predict/${id}/images/0`);
-  expect(new Uint8Array(await picture.arrayBuffer())).toEqual(Uint8Array.of(1, 2, 3));
+  const image = await test.api.request(`/v1/predict/${id}/images/0`);
+  expect(new Uint8Array(await image.arrayBuffer())).toEqual(Uint8Array.of(1, 2, 3));
 });

@@ -1,57 +1,68 @@
-import { DarkroomError, type ModelCard, type RequestEnvelope, type RequestStatus } from '@darkroom/core';
+import {
+  createRequestId,
+  DarkroomError,
+  type ModelCard,
+  type RequestEnvelope,
+  type RequestSnapshot,
+  type WebhookRequest,
+  type WebhookView,
+} from '@darkroom/core';
+import type { RequestPolicy } from '@darkroom/kinds';
 import { activeTrace } from '@darkroom/service';
-import { type AdmitRequestResult, newRequestId, readAsset } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
-import { type EndEstimate, endOf, isPossibleAnywhere, workedOffS } from '../follow/estimate-end.ts';
+import { type AdmitRequestResult, readAsset } from '@darkroom/store';
+import type { ApiContext } from '../context/context.ts';
+import { type EndEstimate, estimateRequestEnd, isPossibleAnywhere, queueDrainSeconds } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
-import { invalidFields, notNow, overloaded, retryLater, tooMany } from '../http/api-error.ts';
-import { isStoreAway } from '../server/store-guard.ts';
-import { createPictureReader, type PictureReaderOptions } from '../pictures/read-pictures.ts';
-import type { Uploads } from '../pictures/uploads.ts';
-import type { Waiter } from '../pictures/waiting-line.ts';
+import { modelNotFound, temporarilyUnavailable, overloaded, retryLater, tooMany } from '../http/api-error.ts';
+import { isStoreUnavailable } from '../server/store-guard.ts';
+import { readInputImages, type ReadImagesOptions } from '../images/read-images.ts';
+import type { Uploads } from '../body/uploads.ts';
+import type { Waiter } from '../body/take-turn.ts';
 import { admit, type NewRequest } from './admit.ts';
 import { chooseModel } from './choose-model.ts';
+import { throwInvalid } from './field-of-kind.ts';
 import { countSubmitted } from './count-submitted.ts';
 import { admitOnce, checkIdempotencyKey, findStoredId, fingerprintOf } from './idempotency.ts';
 
 export interface Submission {
-  /** As `POST /v1/predict` takes it, whatever route it came by. */
+  /** Body in the schema of `POST /v1/predict`, whatever the route. */
   body?: unknown;
   /**
-   * In place of `body`, where making it takes looking up: not done for what an Idempotency-Key finds stored. `asked`: all that
-   * the client asked for, which the key stands for.
+   * Replaces `body`: builds it on demand; skipped when the Idempotency-Key finds a stored request. `fingerprint`: the
+   * client's body as it arrived, which the key is compared by.
    */
-  late?: { asked: unknown; makeBody: () => Promise<unknown> };
-  /** Files that came with the body, which names them. They are let go of as soon as they were read. */
+  lazyBody?: { fingerprint: unknown; build: () => Promise<unknown> };
+  /** Files that the body refers to. Released when the submission ends. */
   uploads?: Uploads | undefined;
-  /** What a mask says of where to paint; by default that it is white there. */
-  maskBy?: PictureReaderOptions['maskBy'];
-  /** The only kind of work that the route is for; models of others are not there for it. */
+  /** Channel of a mask that marks where to paint; by default brightness (white is painted). */
+  maskBy?: ReadImagesOptions['maskBy'];
+  /** The only kind that the route serves; models of other kinds return 404. */
   kind?: string;
-  /**
-   * Has the last word on what was made of the body, for routes that want what no body can say. Throws what the client is
-   * to be told, where the route cannot do it with this model.
-   */
+  /** Fields that replace those of the body's webhook, if it has one. */
+  webhook?: Partial<Omit<WebhookRequest, 'view'>> & { view: Omit<WebhookView, 'input'> };
+  /** See `ModelChoice`. */
+  canServe?: (card: ModelCard) => boolean;
+  /** Route hook after validation: may adjust the input, or reject it by throwing an ApiError. */
   refine?: (input: unknown, card: ModelCard) => unknown;
 }
 
-/** A request that is stored. */
+/** A stored request. */
 export interface SubmittedRequest extends Pick<
-  RequestStatus,
+  RequestSnapshot,
   'id' | 'model' | 'state' | 'isPossible' | 'timeoutMs' | 'input' | 'error'
 > {
   /** Requests that will be dispatched before this one; undefined once it runs. */
   position: number | undefined;
-  /** Undefined when nothing is known. */
+  /** Undefined if no worker has measured the model yet. */
   eta: EndEstimate | undefined;
-  /** Found by its Idempotency-Key: stored by an earlier send. */
+  /** An earlier send stored it; found by its Idempotency-Key. */
   isReplayed: boolean;
 }
 
 /**
- * Takes in what came with an HTTP request, says in headers what became of it, and notes its id for the log. Throws
- * ApiError when it may not come in; then nothing is stored.
+ * Validates and stores a submission, sets response headers and records the request id for the log. Throws ApiError if
+ * the submission is rejected; then nothing is stored.
  */
 export async function submitRequest(
   c: ApiCall,
@@ -67,52 +78,64 @@ export async function submitRequest(
 
 async function submit(c: ApiCall, context: ApiContext, submission: Submission): Promise<SubmittedRequest> {
   const key = c.req.header('idempotency-key');
-  // The same key on another route is another body.
-  const { late, uploads } = submission;
-  const given = late === undefined ? submission.body : late.asked;
-  const asked = (): unknown => (uploads === undefined ? given : { body: given, files: uploads.hashes() });
-  const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, asked()) };
+  const { lazyBody, uploads } = submission;
+  const sent = lazyBody === undefined ? submission.body : lazyBody.fingerprint;
+  const toHash = (): unknown => (uploads === undefined ? sent : { body: sent, files: uploads.hashes() });
+  // The path is part of the fingerprint: the same key on another route is a conflict.
+  const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, toHash()) };
   const apiKey = c.get('apiKey');
-  const isLookedUp = keyed !== undefined && (isCostly(submission) || apiKey.requestsPerMinute !== undefined);
-  const storedId = isLookedUp ? await findStoredId(context.askStore, { ...keyed, owner: apiKey.name }) : undefined;
-  // What is stored already is sent again for nothing.
-  if (storedId !== undefined) return told(c, await replayOf(context, storedId, apiKey.name));
-  await countSubmitted(c, context);
+  const isLookedUp = keyed !== undefined && (isCostlyToBuild(submission) || apiKey.requestsPerMinute !== undefined);
+  const storedId = isLookedUp ? await findStoredId(context.withStore, { ...keyed, owner: apiKey.name }) : undefined;
+  // A replay does not count against the rate limit.
+  if (storedId !== undefined) return annotateResponse(c, await readReplay(context, storedId, apiKey.name));
+  if (apiKey.requestsPerMinute !== undefined) await countSubmitted(c, context);
   if (key !== undefined) checkIdempotencyKey(key);
-  const body = late === undefined ? submission.body : await late.makeBody();
-  const waiter: Waiter = {
-    owner: apiKey.name,
-    // Nobody else pays for making it.
-    get signal() {
-      return c.req.raw.signal;
-    },
-  };
+  const body = lazyBody === undefined ? submission.body : await lazyBody.build();
+  const waiter = waiterOf(c);
   const createFor = (defaultModel: string | undefined): Promise<NewRequest> =>
     createEnvelope(context, { ...submission, body, waiter, defaultModel });
   const created = await createFor(context.config.defaultModel);
   const { envelope, result } =
     keyed === undefined
-      ? { ...created, result: await admit(context, created, { apiKey, isFoundAgain: false }) }
+      ? { ...created, result: await admit(context, created, { apiKey, hasIdempotencyKey: false }) }
       : await admitOnce(context, { ...keyed, apiKey, created, createFor });
-  // The 40 random bits of an id came twice within a millisecond, for one model and owner: not while randomness works.
+  // The 40 random bits of an id repeated within a millisecond, for one model and owner: the random source is broken.
   if (keyed === undefined && result.status === 'duplicate')
-    throw new DarkroomError('internal', 'api.submit', 'A new request id was taken already.');
-  return told(c, await submittedAs(context, envelope, result));
+    throw new DarkroomError('internal', 'api.submit', 'A new request id already exists.');
+  return annotateResponse(c, await toSubmitted(context, envelope, result));
 }
 
-function told(c: ApiCall, submitted: SubmittedRequest): SubmittedRequest {
+/** Validates a submission like `submitRequest`, but stores nothing. Returns the input that an engine would get. */
+export async function resolveSubmission(c: ApiCall, context: ApiContext, submission: Submission): Promise<unknown> {
+  await countSubmitted(c, context);
+  const body = submission.lazyBody === undefined ? submission.body : await submission.lazyBody.build();
+  const { defaultModel } = context.config;
+  return (await resolveRequest(context, { ...submission, body, waiter: waiterOf(c), defaultModel })).request.input;
+}
+
+function waiterOf(c: ApiCall): Waiter {
+  return {
+    owner: c.get('apiKey').name,
+    // A getter: creating the signal costs time, and only requests with images read it.
+    get signal() {
+      return c.req.raw.signal;
+    },
+  };
+}
+
+function annotateResponse(c: ApiCall, submitted: SubmittedRequest): SubmittedRequest {
   c.set('requestId', submitted.id);
   if (submitted.isReplayed) c.header('Idempotent-Replayed', 'true');
   return submitted;
 }
 
-/** Whether making a request of it takes more than reading it: what that takes may be gone when it is sent again. */
-function isCostly({ body, late, uploads }: Submission): boolean {
+/** True if building the request needs lookups or images, which may no longer be available for a replay. */
+function isCostlyToBuild({ body, lazyBody, uploads }: Submission): boolean {
   const { image } = (body ?? {}) as { image?: unknown };
-  return late !== undefined || uploads !== undefined || (image !== undefined && image !== null);
+  return lazyBody !== undefined || uploads !== undefined || (image !== undefined && image !== null);
 }
 
-async function submittedAs(
+async function toSubmitted(
   context: ApiContext,
   envelope: RequestEnvelope,
   result: AdmitRequestResult,
@@ -122,70 +145,74 @@ async function submittedAs(
     case 'admitted': {
       const { position, costAhead } = result;
       const { outputs: outputCount } = envelope;
-      const isPossible = await isPossibleAnywhere(context, { model, isPossible: result.isPossible });
-      const eta = await endOf(context, { ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
+      const isPossible = result.isPossible || (await isPossibleAnywhere(context, { model, isPossible: false }));
+      const eta = await estimateRequestEnd(context, {
+        ...envelope,
+        state: 'queued',
+        isPossible,
+        done: 0,
+        outputCount,
+        costAhead,
+      });
       const stored = { id, model, timeoutMs, input };
       return { ...stored, state: 'queued', position, isPossible, eta, isReplayed: false, error: undefined };
     }
     case 'duplicate':
-      return replayOf(context, id, owner);
+      return readReplay(context, id, owner);
     case 'overloaded':
-      throw overloaded(await workedOffS(context, model, result.costAhead));
+      throw overloaded(await queueDrainSeconds(context, model, result.costAhead));
     case 'limited':
       throw tooMany(
         'too_many_open_requests',
-        `This key has ${result.open} open requests, which is all it may have at once; wait for one to end.`,
+        `This key has ${result.open} open requests, which is its limit; wait for one to end.`,
       );
     case 'over-budget':
       throw tooMany(
         'too_many_bytes',
-        `This request may keep up to ${result.bytes} bytes beside the ${result.kept} of your others, and all of them may keep ${context.config.ownerMaxBytes}; wait for results to expire.`,
+        `Your requests store ${result.bytes} bytes; the limit is ${context.config.ownerMaxBytes} bytes: wait for results to expire.`,
         retryLater,
       );
+    case 'forgotten':
+      throw modelNotFound(model, await context.models.reload());
     case 'unserved':
-      throw notNow('model_unserved', `No worker serves ${model} right now, try again later.`, 'model');
+      throw temporarilyUnavailable('model_unserved', `No worker serves ${model} right now, try again later.`, 'model');
   }
 }
 
-/** What an earlier send has stored. */
-async function replayOf(context: ApiContext, id: string, owner: string): Promise<SubmittedRequest> {
-  const found = await findRequest(context.askStore, id, owner);
+/** Returns the request that an earlier send stored. */
+async function readReplay(context: ApiContext, id: string, owner: string): Promise<SubmittedRequest> {
+  const found = await findRequest(context.withStore, id, owner);
   const request = { ...found, isPossible: await isPossibleAnywhere(context, found) };
-  return { ...request, position: request.queuePosition, eta: await endOf(context, request), isReplayed: true };
+  return {
+    ...request,
+    position: request.queuePosition,
+    eta: await estimateRequestEnd(context, request),
+    isReplayed: true,
+  };
 }
 
-async function createEnvelope(
-  context: ApiContext,
-  options: Submission & { body: unknown; waiter: Waiter; defaultModel: string | undefined },
-): Promise<NewRequest> {
-  const { config, drawSeed, askStore, clock } = context;
-  const { body, waiter, uploads, maskBy = 'brightness', refine = (input) => input } = options;
-  const { owner } = waiter;
+type PreparedSubmission = Submission & { body: unknown; waiter: Waiter; defaultModel: string | undefined };
+
+async function resolveRequest(context: ApiContext, options: PreparedSubmission) {
   const { card, kind } = await chooseModel(context, options);
-  const result = await kind.resolve(body, card, {
-    timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
-    webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
-    embedMetadata: config.embedMetadata,
-    drawSeed,
-    async readAsset(model, name) {
-      const asset = await askStore((store) => readAsset(store, model, name));
-      // A worker with another version of the model has just come; its card is next.
-      if (asset === undefined)
-        throw notNow('model_unserved', `No worker serves ${model} right now, try again later.`, 'model');
-      return asset;
-    },
-    readPictures: createPictureReader(context, { waiter, uploads, maskBy }),
-  });
-  if (result.status === 'invalid') throw invalidFields(result.problems);
-  const { priority, timeoutS, startTimeoutS, webhook, attachments } = result.request;
-  const input = refine(result.request.input, card);
+  const result = await kind.resolve(options.body, card, requestOptionsOf(context, options));
+  if (result.status === 'invalid') throwInvalid(result.problems, { kind, card, kinds: context.kinds });
+  return { card, kind, request: result.request };
+}
+
+async function createEnvelope(context: ApiContext, options: PreparedSubmission): Promise<NewRequest> {
+  const { clock } = context;
+  const { waiter, refine = (input) => input } = options;
+  const { owner } = waiter;
+  const { card, kind, request } = await resolveRequest(context, options);
+  const { priority, timeoutS, startTimeoutS, webhook, attachments } = request;
+  const input = refine(request.input, card);
   const demand = kind.demandOf(input);
-  checkBytes(config.requestMaxBytes, demand.bytes, () => kind.heaviestField(input, body));
   const { id: model, shards } = card;
-  const shard = context.chooseShard(owner, { shards, cost: demand.cost });
+  const shard = shards.length === 1 ? shards[0]! : context.chooseShard(owner, { shards, cost: demand.cost });
   const trace = activeTrace();
   const envelope = {
-    id: await askStore((store) => newRequestId(store, { model: shard, owner, nowMs: clock.now() })),
+    id: createRequestId({ model: shard, owner, nowMs: clock.now(), secret: await context.idSecret.get() }),
     model,
     owner,
     kind: kind.id,
@@ -193,7 +220,7 @@ async function createEnvelope(
     priority,
     timeoutMs: Math.ceil(timeoutS * 1000),
     startTimeoutMs: Math.ceil(startTimeoutS * 1000),
-    ...(webhook === undefined ? {} : { webhook }),
+    ...(webhook === undefined ? {} : { webhook: withView(webhook, options, kind.withoutPrivate(input)) }),
     ...(trace === undefined ? {} : { trace }),
     ...(attachments === undefined ? {} : { attachments: [...attachments.keys()] }),
     input,
@@ -201,23 +228,49 @@ async function createEnvelope(
   return { envelope, attachments };
 }
 
-/** Throws 400 for a request that may keep more than it may; `fieldOf` says what to lower. 0: no limit. */
-function checkBytes(limit: number, bytes: number, fieldOf: () => string): void {
-  if (limit === 0 || bytes <= limit) return;
-  const field = fieldOf();
-  const message = `${field} lets this request keep up to ${bytes} bytes, expected less of it: a request may keep ${limit}`;
-  throw invalidFields([{ field, code: 'invalid_value', message }]);
+function withView(webhook: WebhookRequest, { webhook: replaced }: Submission, input: unknown): WebhookRequest {
+  return replaced === undefined ? webhook : { ...webhook, ...replaced, view: { ...replaced.view, input } };
+}
+
+/** Max. `timeout_s` and `start_timeout_s` of a request: a day. */
+const maxTimeoutS = 86_400;
+
+/** Returns the server's settings and readers that a kind needs to resolve a body. */
+function requestOptionsOf(
+  context: ApiContext,
+  { waiter, uploads, maskBy = 'brightness' }: Submission & { waiter: Waiter },
+): RequestPolicy {
+  const { config, drawSeed, withStore } = context;
+  return {
+    owner: waiter.owner,
+    timeoutS: { default: config.requestTimeoutS, max: maxTimeoutS },
+    webhooks: { allowPrivate: config.webhookAllowPrivate },
+    drawSeed,
+    async readAsset(model, name) {
+      const asset = await withStore((store) => readAsset(store, model, name));
+      // A worker with another version of the model has just registered; its card follows.
+      if (asset === undefined)
+        throw temporarilyUnavailable(
+          'model_unserved',
+          `No worker serves ${model} right now, try again later.`,
+          'model',
+        );
+      return asset;
+    },
+    requester: waiter,
+    readImages: (sources, sizeOf) => readInputImages(context, { waiter, uploads, maskBy }, { sources, sizeOf }),
+  };
 }
 
 /**
- * Runs what is left to do for a request that has just been stored: undefined when Redis cannot be asked any more. A 5xx
- * at that point would make clients that try again send a second request.
+ * Runs work after a request was stored; returns undefined if Redis becomes unavailable. A 5xx at that point would make
+ * retrying clients submit a second request.
  */
 export async function onceStored<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
   try {
     return await work();
   } catch (error) {
-    if (isStoreAway(error)) return undefined;
+    if (isStoreUnavailable(error)) return undefined;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { modelOfRequestId } from '@darkroom/core';
 import { expireRequests, type StoreConnection } from '@darkroom/store';
 
-/** Ends an open request as one whose time is over: nobody but Redis has a clock that counts. */
+/** Expires an open request: moves its deadlines into the past, since only the clock of Redis counts. */
 export async function endOverdue(store: StoreConnection, id: string): Promise<void> {
   const model = modelOfRequestId(id)!;
   const keys = store.keysOf(model);

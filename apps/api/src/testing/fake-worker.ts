@@ -1,6 +1,6 @@
 /** Plays a worker through the store's own functions. */
-import type { ChangedText, Facts, OutputText } from '@darkroom/core';
-import type { PictureInput } from '@darkroom/kinds';
+import type { ChangedText, Metadata, Failure, OutputText } from '@darkroom/core';
+import type { ImageInput } from '@darkroom/kinds';
 import {
   type Delivery,
   readRequest,
@@ -19,10 +19,12 @@ export interface RunningRequest {
   /** Outputs to write. */
   count: number;
   progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
-  output(index: number, data: Uint8Array, chunkBytes?: number, more?: Facts): Promise<void>;
+  output(index: number, data: Uint8Array, chunkBytes?: number, more?: Metadata): Promise<void>;
   /** Any other write. */
   entry(event: LogEntry): Promise<void>;
   finish(end?: RequestEnd): Promise<void>;
+  /** Requeues the request, as after an engine crash. */
+  requeue(failure: Failure): Promise<void>;
 }
 
 type LogEntry =
@@ -32,11 +34,11 @@ type LogEntry =
   | { type: 'preview'; done: number; total: number; contentType: string };
 
 export const totalSteps = 4;
-/** Numbers of batches, over all workers of a test file. */
+/** Last batch number, over all workers of a test file. */
 let batches = 0;
 
 function identityOf(model: string, workerId: string) {
-  return { model, workerId, incarnation: 'first' };
+  return { shard: model, workerId, incarnation: 'first' };
 }
 
 export async function startWorker(
@@ -47,19 +49,19 @@ export async function startWorker(
     model = 'tiny',
   }: { workerId?: string; state?: 'loading' | 'ready'; model?: string } = {},
 ): Promise<void> {
-  // It sends no heartbeats, and no janitor sweeps.
+  // Sends no heartbeats: no janitor sweeps in tests.
   await registerWorker(store, identityOf(model, workerId), { state, capacity: 64, info: { device: 'cpu' } });
 }
 
 /** The queue is empty, or no worker is free. */
 export class NothingWaits extends Error {}
 
-/** It was canceled, or somebody else has ended it. */
+/** The request was canceled or has ended. */
 export class NotRunning extends Error {}
 
-/** Takes the first request of the queue. */
+/** Leases the first request of the queue. */
 export async function runNext(store: StoreConnection, model = 'tiny'): Promise<RunningRequest> {
-  const [delivery] = await dispatchNext(store, 1, { model });
+  const [delivery] = await dispatchNext(store, 1, { shard: model });
   if (delivery === undefined) throw new NothingWaits();
   return play(store, model, delivery);
 }
@@ -67,7 +69,7 @@ export async function runNext(store: StoreConnection, model = 'tiny'): Promise<R
 async function play(store: StoreConnection, model: string, delivery: Delivery): Promise<RunningRequest> {
   const found = await readRequest(store, delivery.id);
   if (found.status !== 'found') throw new NotRunning(found.status);
-  const { seed, width, height } = found.request.input as PictureInput;
+  const { seed, width, height } = found.request.input as ImageInput;
   const write = async (...writes: RequestWrite[]): Promise<WriteOutcome | undefined> =>
     (await writeBatch(store, identityOf(model, 'w1'), writes, { batch: ++batches })).at(-1);
   return {
@@ -81,13 +83,16 @@ async function play(store: StoreConnection, model: string, delivery: Delivery): 
           : { type: 'preview', delivery, progress, of, data: preview, contentType: 'image/webp' },
       );
     },
-    async output(index, data, chunkBytes = 409_600, more = {}) {
+    async output(index, data, chunkBytes, more = {}) {
       const facts = { seed: seed + index, width, height, ...more };
       await write(...splitOutput(delivery, { index, contentType: 'image/png', data, facts, chunkBytes }));
     },
+    async requeue(failure) {
+      await write({ type: 'give-back', delivery, reason: 'engine_failed', failure });
+    },
     async entry(event) {
       if (event.type !== 'preview') return void (await write({ index: 0, ...event, delivery }));
-      // Without bytes, as it is when they are gone.
+      // Empty bytes stand for expired ones.
       const { done, total, contentType } = event;
       const data = new Uint8Array();
       await write({

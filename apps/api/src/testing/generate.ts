@@ -1,18 +1,18 @@
-/** Asks a test's API for pictures in OpenAI's way. */
+/** Calls the OpenAI-compatible image route of a test API. */
 import { modelOfRequestId } from '@darkroom/core';
 import { readRequest, type StoreConnection } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { expect } from 'vitest';
 import type { TestApi } from './test-api.ts';
 
-export const path = '/v1/images/generations';
+export const generationsPath = '/v1/images/generations';
 
 export async function generate(
   test: TestApi,
   body: unknown,
   { headers = {}, signal }: { headers?: Record<string, string>; signal?: AbortSignal } = {},
 ): Promise<Response> {
-  return test.api.request(path, {
+  return test.api.request(generationsPath, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(body),
@@ -20,14 +20,14 @@ export async function generate(
   });
 }
 
-/** Ids of all requests that are stored. */
+/** Returns the ids of all stored requests. */
 export async function storedIds(store: StoreConnection): Promise<string[]> {
   const prefix = store.keysOf('tiny').request('');
   const ids = (await allKeys(store)).filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   return ids.filter((id) => modelOfRequestId(id) !== undefined);
 }
 
-/** The id of the only request, as soon as it is stored. */
+/** Waits until exactly one request is stored and returns its id. */
 export async function onlyId(store: StoreConnection): Promise<string> {
   await expect.poll(() => storedIds(store)).toHaveLength(1);
   return (await storedIds(store))[0]!;

@@ -2,12 +2,12 @@ import { EventEmitter, once } from 'node:events';
 import { connectStore, type EventHub } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { onTestFinished } from 'vitest';
-import { holdPatience } from './hold-patience.ts';
+import { holdRedisTimeout } from './hold-redis-timeout.ts';
 
 /**
- * A Redis of a test's own, that hangs when the test says, and its store.
+ * Starts a private Redis that the test can suspend, with a store on it.
  *
- * @param waitMs how long an API waits for it, which `runOut` lets pass.
+ * @param waitMs the API's timeout for Redis, which `runOut` lets pass.
  */
 export async function openHangingRedis(waitMs: number) {
   const redis = await startPrivateRedis();
@@ -19,11 +19,11 @@ export async function openHangingRedis(waitMs: number) {
     await store.close();
     await redis.stop();
   });
-  // Connected before time is held.
+  // Connect before the timers are faked.
   await store.redis.ping();
   const hanging = new EventEmitter();
   const hangs = once(hanging, 'output');
-  /** The event of an output comes through, and the output cannot be read. */
+  /** Suspends Redis when the event of an output arrives, so that the output cannot be read. */
   const hangAtOutput = (hub: EventHub): EventHub => ({
     ...hub,
     subscribe: (id, listener) =>
@@ -33,5 +33,12 @@ export async function openHangingRedis(waitMs: number) {
         if (event.type === 'output') hanging.emit('output');
       }),
   });
-  return { store, hang, goOn, runOut: holdPatience(waitMs), hangAtOutput, /** At the first output. */ hangs };
+  return {
+    store,
+    hang,
+    goOn,
+    runOut: holdRedisTimeout(waitMs),
+    hangAtOutput,
+    /** Resolves at the first output. */ hangs,
+  };
 }

@@ -1,12 +1,12 @@
-/** Responses over HTTP, for tests that play their worker. */
+/** Responses API over HTTP, for tests that play the worker. */
 import { expect } from 'vitest';
 import { responseSchema, type ResponseView } from '../responses/response-view.ts';
 import { type RunningRequest, runNext } from './fake-worker.ts';
-import { ask, end, openTextApi, writer } from './open-text-api.ts';
+import { postJson, end, openTextApi, writer } from './open-text-api.ts';
 import type { Frame } from './sse-reader.ts';
 import type { TestApi, TestApiOptions } from './test-api.ts';
 
-export const path = '/v1/responses';
+export const responsesPath = '/v1/responses';
 export const input = 'something cold';
 
 export type Body = Record<string, unknown>;
@@ -20,11 +20,11 @@ export async function viewOf(response: Response): Promise<ResponseView> {
   return responseSchema.parse(await response.json());
 }
 
-/** A response in the background whose request runs. */
+/** Creates a background response and leases its request. */
 export async function openResponse(body: Body = {}, options?: TestApiOptions) {
   const test = await openTextApi(options);
-  const view = await viewOf(await ask(test, path, { input, background: true, ...body }));
-  return { test, view, url: `${path}/${view.id}`, run: await runNext(test.store, writer.id) };
+  const view = await viewOf(await postJson(test, responsesPath, { input, background: true, ...body }));
+  return { test, view, url: `${responsesPath}/${view.id}`, run: await runNext(test.store, writer.id) };
 }
 
 export async function finish(run: RunningRequest, text: string, facts = {}): Promise<void> {
@@ -32,9 +32,9 @@ export async function finish(run: RunningRequest, text: string, facts = {}): Pro
   await run.finish({ state: 'succeeded', outputs: 1 });
 }
 
-/** What is wrong with a body: the status, the field and the words. */
-export async function problemOf(test: TestApi, body: Body) {
-  const response = await ask(test, path, body);
+/** Returns status, field and message of the error for a body. */
+export async function problemOf(test: TestApi, body: Body, to = responsesPath) {
+  const response = await postJson(test, to, body);
   const { error } = (await response.json()) as { error: { param: string; message: string } };
   return [response.status, error.param, error.message];
 }

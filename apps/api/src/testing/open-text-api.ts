@@ -1,4 +1,4 @@
-/** A test's API with a model of text, `writer`, that is the test's to play: with the codec of emoji-writer. */
+/** Test API with a text model, `writer`, that has the codec of emoji-writer; the test plays its worker. */
 import { readFileSync } from 'node:fs';
 import { encodeTextCodecFiles, type TextCard, type TextOutputFacts, type TokenLogprob } from '@darkroom/kinds';
 import { publishModel, type StoreConnection } from '@darkroom/store';
@@ -22,34 +22,34 @@ export const writer: TextCard = {
   deterministic: { is: true },
 };
 
-/** As `writer`, with a template that knows tools. */
+/** Like `writer`, with a chat template that supports tools. */
 export const caller: TextCard = { ...writer, id: 'caller', codec: 'of-caller', hasTools: true };
 
 const directory = new URL('../../../../models/emoji-writer/', import.meta.url);
 const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, directory), 'utf8'));
 
-/** With a worker that does what the test says. */
+/** Opens an API with `writer` and a worker that the test plays. */
 export async function openTextApi(options: TestApiOptions = {}): Promise<TestApi> {
   const test = await openTestApi(options);
   await publishWriter(test.store);
   return test;
 }
 
-/** With `caller` beside `writer`. */
+/** Opens an API with `writer` and `caller`. */
 export async function openCallerApi(options: TestApiOptions = {}): Promise<TestApi> {
   const test = await openTextApi(options);
   await publishWriter(test.store, caller, toolTemplate);
   return test;
 }
 
-/** Makes it known, with a worker. */
+/** Publishes the model and registers a worker for it. */
 export async function publishWriter(store: StoreConnection, card = writer, chatTemplate?: string): Promise<void> {
   const files = { tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json'), chatTemplate };
   await publishModel(store, card, { name: card.codec, bytes: encodeTextCodecFiles(files) });
   await startWorker(store, { model: card.id });
 }
 
-export function ask(
+export function postJson(
   test: Pick<TestApi, 'api'>,
   path: string,
   body: unknown,
@@ -63,33 +63,34 @@ export function ask(
   });
 }
 
-/** A token as an engine says it, with nothing beside it. */
+/** Returns a token's log probability as an engine reports it, by default without alternatives. */
 export function logprobOf(token: string, logprob: number, top: TokenLogprob['top'] = []): TokenLogprob {
   return { token, logprob, bytes: [...Buffer.from(token)], top };
 }
 
-/** Writes pieces of a text, each with what is said of its one token. */
-export async function write(
+/** Writes deltas of a text, each with the log probability of its one token, if given. */
+export async function writeTokens(
   run: RunningRequest,
-  pieces: readonly (string | TokenLogprob)[],
+  deltas: readonly (string | TokenLogprob)[],
   { index = 0, offset = 0 }: { index?: number; offset?: number } = {},
 ): Promise<void> {
   let at = offset;
-  for (const piece of pieces) {
-    const text = typeof piece === 'string' ? piece : piece.token;
-    const logprobs = typeof piece === 'string' ? {} : { logprobs: `${JSON.stringify(piece)}\n` };
-    await run.entry({ type: 'delta', index, offset: at, text, facts: { ids: '5,', ...logprobs } });
+  for (const delta of deltas) {
+    const text = typeof delta === 'string' ? delta : delta.token;
+    const facts: Record<string, string> = { ids: '5,' };
+    if (typeof delta !== 'string') facts['logprobs'] = `${JSON.stringify(delta)}\n`;
+    await run.entry({ type: 'delta', index, offset: at, text, facts });
     at += text.length;
   }
 }
 
-/** Ends a text. */
+/** Writes the final output of a text. */
 export async function end(
   run: RunningRequest,
   text: string,
   { index = 0, ...facts }: Partial<TextOutputFacts> & { index?: number } = {},
 ): Promise<void> {
-  await run.output(index, Buffer.from(text), 409_600, {
+  await run.output(index, Buffer.from(text), undefined, {
     finish_reason: 'stop',
     prompt_tokens: 7,
     completion_tokens: 3,

@@ -1,4 +1,4 @@
-/** One frame of a stream of server-sent events: a comment, an event, or what stands alone. */
+/** One frame of a server-sent event stream: an event, a comment or a field alone. */
 export interface Frame {
   id?: string;
   event?: string;
@@ -8,9 +8,9 @@ export interface Frame {
 }
 
 export interface SseReader {
-  /** Undefined at the end. */
+  /** Reads the next frame; undefined at the end. */
   next(): Promise<Frame | undefined>;
-  /** All up to the end. */
+  /** Reads all frames up to the end. */
   rest(): Promise<Frame[]>;
   cancel(): Promise<void>;
 }
@@ -47,7 +47,7 @@ function parseFrame(text: string): Frame {
   const frame: Record<string, string> = {};
   for (const line of text.split('\n')) {
     const [, name, value] = /^(\w*): (.*)$/.exec(line) ?? [];
-    if (name === undefined || value === undefined) throw new Error(`no field of a frame: ${line}`);
+    if (name === undefined || value === undefined) throw new Error(`invalid SSE line: ${line}`);
     frame[name === '' ? 'comment' : name] = value;
   }
   return frame;

@@ -1,19 +1,19 @@
-/** An API over a store of the test's own, with a clock, timers and a log in the test's hands. */
+/** API over a private store, with a clock, timers and log that the test controls. */
 import { loadConfig } from '@darkroom/config';
-import type { PictureCard } from '@darkroom/kinds';
+import type { ImageCard } from '@darkroom/kinds';
 import { createLogger } from '@darkroom/service';
 import { createEventHub, type EventHub, publishModel, type StoreConnection } from '@darkroom/store';
 import { openTestStore, type TestStoreOptions } from '@darkroom/testing';
 import { onTestFinished } from 'vitest';
-import type { ApiDeps } from '../context.ts';
-import type { Api } from '../http/api-route.ts';
+import type { ApiDeps } from '../context/context.ts';
 import { createApp } from '../app.ts';
+import type { Api } from '../http/api-env.ts';
 
-export const card: PictureCard = {
+export const card: ImageCard = {
   id: 'tiny',
   created: 1_700_000_000,
   ownedBy: 'tests',
-  kind: 'picture',
+  kind: 'image',
   pipeline: 'StableDiffusionPipeline',
   sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
   steps: { min: 1, max: 200, default: 12 },
@@ -23,8 +23,8 @@ export const card: PictureCard = {
   maxPromptTokens: 77,
 };
 
-/** The same, which can more. */
-export function cardWith(more: Partial<PictureCard>): PictureCard {
+/** Returns the card with more capabilities. */
+export function cardWith(more: Partial<ImageCard>): ImageCard {
   return { ...card, ...more };
 }
 
@@ -41,22 +41,22 @@ export interface TestApi {
   store: StoreConnection;
   hub: EventHub;
   draining: AbortController;
-  /** Lines of the log. */
+  /** Log lines. */
   lines: string[];
   /** Fires the timers of this interval. */
   tick(intervalMs: number): void;
-  /** Timers that have not been stopped. */
+  /** Returns the number of active timers. */
   timers(): number;
-  /** Another replica on the same Redis. */
+  /** Creates another replica on the same Redis. */
   replica(deps?: Partial<ApiDeps>): TestApi;
   post(body: unknown): Promise<Response>;
-  /** Posts a request that must be accepted. */
+  /** Posts a request that must be accepted and returns its id. */
   submit(body?: Record<string, unknown>): Promise<string>;
 }
 
 export interface TestApiOptions extends Partial<Omit<ApiDeps, 'config'>> {
   config?: Partial<ApiDeps['config']>;
-  /** What else listens between Redis and the API. */
+  /** Wraps the event hub, to drop or observe messages. */
   wrapHub?: (hub: EventHub) => EventHub;
 }
 
@@ -65,14 +65,10 @@ const config: ApiDeps['config'] = {
   queueMaxLength: 100,
   maxBodyBytes: 65_536,
   requestTimeoutS: 600,
-  requestTimeoutMaxS: 3600,
-  eventStreamsMax: 100,
-  eventStreamIdleS: 60,
-  requestMaxBytes: 0,
   ownerMaxBytes: 0,
 };
 
-/** With one model, `tiny`, that no worker serves. */
+/** Opens an API with one model, `tiny`, without workers. */
 export async function openTestApi(options: TestApiOptions & TestStoreOptions = {}): Promise<TestApi> {
   const { resultTtlMs } = options;
   const store = options.store ?? openTestStore(resultTtlMs === undefined ? {} : { resultTtlMs });
@@ -92,8 +88,9 @@ export function createTestApi({
   const draining = new AbortController();
   const api = createApp({
     drawSeed: () => 42,
-    // A machine with other things to do is no Redis that is away.
+    // Long, so that a busy machine does not look like an unavailable Redis.
     storeWaitMs: 60_000,
+    maxStreams: 100,
     every: (intervalMs, tick) => startTimer(timers, { intervalMs, tick }),
     ...options,
     store,

@@ -1,4 +1,4 @@
-/** The door's half of the embedded writers, with their real tokenizer, for workers that are played. */
+/** API half of the embedded text models, with their real tokenizer, for tests that play the worker. */
 import { readFileSync } from 'node:fs';
 import { encodeTextCodecFiles, type TextCard, type TextMode } from '@darkroom/kinds';
 import { publishModel, type StoreConnection } from '@darkroom/store';
@@ -26,14 +26,14 @@ const card: TextCard = {
   deterministic: { is: true },
 };
 
-/** An API beside whose picture model a text model is served. */
-export async function openTextApi(mode: TextMode, options: TestApiOptions = {}): Promise<TestApi> {
+/** Opens an API with an image model and a served text model. */
+export async function openImageAndTextApi(mode: TextMode, options: TestApiOptions = {}): Promise<TestApi> {
   const test = await openTestApi(options);
   await serveTextModel(test.store, { mode });
   return test;
 }
 
-/** A text model with a worker that somebody has to play. */
+/** Publishes a text model and registers a worker that the test plays. */
 export async function serveTextModel(
   store: StoreConnection,
   { id = textModel, mode = 'autoregressive' }: { id?: string; mode?: TextMode },
@@ -45,12 +45,12 @@ export async function serveTextModel(
   await startWorker(store, { model: id });
 }
 
-/** The request at the head of the text model's queue, taken. */
+/** Leases the request at the head of the text model's queue. */
 export function runNextText({ store }: TestApi): Promise<RunningRequest> {
   return runNext(store, textModel);
 }
 
-/** What a worker says in the end of a text. */
+/** Returns the fields that a worker reports at the end of a text. */
 export function textFacts(facts: { finish_reason: 'stop' | 'length'; completion_tokens: number; calls: number }) {
   return { prompt_tokens: 3, cached_tokens: 0, ...facts };
 }

@@ -1,4 +1,4 @@
-import type { RequestEvent } from '@darkroom/core';
+import type { StoredEvent } from '@darkroom/core';
 import { cancelRequest, type EventHub, readEvents, readRequest } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
 import { checkMs, heartbeatMs } from '../follow/tail-events.ts';
@@ -24,19 +24,19 @@ function dataOf(frame: Frame | undefined): Record<string, unknown> {
 
 const namesOf = (frames: readonly Frame[]): (string | undefined)[] => frames.map(({ event, data }) => event ?? data);
 
-/** When an event was written, by Redis. */
+/** Returns the time at which Redis wrote an event. */
 async function timeOf({ store }: TestApi, id: string, sequence: number): Promise<string> {
   const [event] = await readEvents(store, id, { after: sequence - 1, limit: 1 });
   return new Date(event!.timestampMs).toISOString();
 }
 
-/** As when its time is over. */
+/** Deletes the keys of a request, as its expiry does. */
 async function forget({ store }: TestApi, id: string): Promise<void> {
   const keys = store.keysOf('tiny');
   await store.redis.del(keys.request(id), keys.events(id));
 }
 
-/** A request with two pictures, the second in three chunks. */
+/** Runs a request with two images, the second in three chunks. */
 async function runToEnd(test: TestApi): Promise<string> {
   await startWorker(test.store);
   const id = await test.submit({ n: 2 });
@@ -44,13 +44,13 @@ async function runToEnd(test: TestApi): Promise<string> {
   await run.progress(1, preview);
   await run.progress(2);
   await run.output(0, Buffer.from('small'));
-  await run.output(1, Buffer.from('a larger picture'), 6);
+  await run.output(1, Buffer.from('a larger image'), 6);
   await run.finish();
   return id;
 }
 
-/** Loses what Redis publishes, as a broken connection does. */
-function lossy(isLost: (event: RequestEvent) => boolean) {
+/** Drops published messages, like a broken connection. */
+function lossy(isLost: (event: StoredEvent) => boolean) {
   return (hub: EventHub): EventHub => ({
     ...hub,
     get size() {
@@ -61,7 +61,7 @@ function lossy(isLost: (event: RequestEvent) => boolean) {
 }
 
 describe('the events of a request', () => {
-  it('show a preview whose bytes are gone as progress', async () => {
+  it('show a preview whose bytes have expired as progress', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const id = await test.submit();
@@ -80,7 +80,7 @@ describe('the events of a request', () => {
     });
   });
 
-  it('are all there after the end, on any replica', async () => {
+  it('are complete after the end, on any replica', async () => {
     const test = await openTestApi();
     const id = await runToEnd(test);
     const frames = await (await open(test.replica(), id)).rest();
@@ -108,7 +108,7 @@ describe('the events of a request', () => {
     expect(second).toEqual({ ...progress, timestamp: await timeOf(test, id, 4), step: 2, progress: 0.5 });
   });
 
-  it('bring previews until the end, and only progress to who comes later', async () => {
+  it('include previews until the end, and only progress for later clients', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const id = await test.submit();
@@ -123,7 +123,7 @@ describe('the events of a request', () => {
       expect(withPreview).toMatchObject({ step: 1, preview: 'data:image/webp;base64,AAr/' });
       expect(without).not.toHaveProperty('preview');
     }
-    await run.output(0, Buffer.from('picture'));
+    await run.output(0, Buffer.from('image'));
     await run.finish();
     for (const reader of [live, resumed])
       expect(namesOf(await reader.rest())).toEqual(['image', 'succeeded', '[DONE]']);
@@ -134,7 +134,7 @@ describe('the events of a request', () => {
     expect(await test.store.redis.exists(test.store.keysOf('tiny').previews(id))).toBe(0);
   });
 
-  it('say that a request waits before anything of it was written, on any replica', async () => {
+  it('report a queued request before its log exists, on any replica', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     expect(await test.store.redis.exists(test.store.keysOf('tiny').events(id))).toBe(0);
@@ -154,7 +154,7 @@ describe('the events of a request', () => {
     expect(again).toEqual(queued);
   });
 
-  it('bring the pictures, in chunks whose base64 can be joined', async () => {
+  it('contain the images in chunks whose base64 can be concatenated', async () => {
     const test = await openTestApi();
     const id = await runToEnd(test);
     const frames = await (await open(test, id, '4-0')).rest();
@@ -182,14 +182,14 @@ describe('the events of a request', () => {
       [2, true, true],
     ]);
     const joined = chunks.map((chunk) => String(chunk['b64'])).join('');
-    expect(Buffer.from(joined, 'base64').toString()).toBe('a larger picture');
+    expect(Buffer.from(joined, 'base64').toString()).toBe('a larger image');
     expect(dataOf(frames[4])['images']).toMatchObject([
       { index: 0, bytes: 5 },
-      { index: 1, bytes: 16 },
+      { index: 1, bytes: 14 },
     ]);
   });
 
-  it('resumed at every possible event id give the same sequence', async () => {
+  it('give the same sequence when resumed after any event id', async () => {
     const test = await openTestApi();
     const id = await runToEnd(test);
     const all = await (await open(test, id)).rest();
@@ -199,7 +199,7 @@ describe('the events of a request', () => {
       const byQuery = await test.api.request(`/v1/predict/${id}/events?after=${seen}`);
       expect(await readFrames(byQuery).rest()).toEqual(all.slice(seen));
     }
-    // Of what a failover of Redis has lost since.
+    // An id that a failover of Redis has lost.
     const afterMore = await open(test, id, '9999999999999-0');
     expect(await afterMore.rest()).toEqual(all.slice(-2));
     const both = { headers: { 'Last-Event-ID': '8-0' } };
@@ -207,7 +207,7 @@ describe('the events of a request', () => {
     expect(await readFrames(reconnected).rest()).toEqual(all.slice(8));
   });
 
-  it('come live as they happen, to any number of readers on any replica', async () => {
+  it('reach any number of clients on any replica live', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const id = await test.submit();
@@ -228,7 +228,7 @@ describe('the events of a request', () => {
     expect([test.hub.size, test.timers(), replica.timers()]).toEqual([0, 0, 0]);
   });
 
-  it('have each progress written as long as somebody reads', async () => {
+  it('make the worker write progress events while a client reads', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     const reader = await open(test, id);
@@ -244,9 +244,9 @@ describe('the events of a request', () => {
   });
 
   it.each([
-    ['earlier than', 1],
-    ['just as', 2],
-  ])('say how it ended, %s what a failover of Redis has lost', async (_when, steps) => {
+    ['before', 1],
+    ['at', 2],
+  ])('report an end %s the position that a failover of Redis has lost', async (_when, steps) => {
     const test = await openTestApi();
     await startWorker(test.store);
     const id = await test.submit();
@@ -267,7 +267,7 @@ describe('the events of a request', () => {
     expect(namesOf(await rest)).toEqual(['succeeded', '[DONE]']);
   });
 
-  it('say how it ended', async () => {
+  it('report how the request ended', async () => {
     const test = await openTestApi();
     const canceled = await test.submit();
     await cancelRequest(test.store, canceled);
@@ -277,7 +277,7 @@ describe('the events of a request', () => {
     expect(namesOf(await (await open(test, expired)).rest())).toEqual(['queued', 'expired', '[DONE]']);
   });
 
-  it('are refused at positions that are none, as JSON', async () => {
+  it('return a JSON 400 for an invalid position', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     for (const position of ['abc', '-1', '7-1', '1e3', '99999999999999', ' '.repeat(3) + 'x'])
@@ -292,7 +292,7 @@ describe('the events of a request', () => {
 });
 
 describe('when Redis loses messages', () => {
-  it('fills the gap from the log', async () => {
+  it('reads the missing events from the log', async () => {
     const test = await openTestApi({ wrapHub: lossy(({ type }) => type === 'started' || type === 'progress') });
     await startWorker(test.store);
     const id = await test.submit();
@@ -311,7 +311,7 @@ describe('when Redis loses messages', () => {
     await reader.cancel();
   });
 
-  it('notices the end by itself', async () => {
+  it('finds the end by polling', async () => {
     const test = await openTestApi({ wrapHub: lossy(() => true) });
     await startWorker(test.store);
     const id = await test.submit();
@@ -323,7 +323,7 @@ describe('when Redis loses messages', () => {
     expect(namesOf(await rest)).toEqual(['started', 'succeeded', '[DONE]']);
   });
 
-  it('is cut when the time of the results is over meanwhile, and who comes back is told so', async () => {
+  it('is cut when the results expire, and a reconnect returns 410', async () => {
     const test = await openTestApi({ wrapHub: lossy(() => true) });
     const id = await test.submit();
     const reader = await open(test, id);
@@ -335,7 +335,7 @@ describe('when Redis loses messages', () => {
     expect((await test.api.request(`/v1/predict/${id}/events`)).status).toBe(410);
   });
 
-  it('is cut at a picture whose bytes went before the log', async () => {
+  it('is cut at an image whose bytes expired before the log', async () => {
     const test = await openTestApi();
     const id = await runToEnd(test);
     const reader = await open(test, id, '4-0');
@@ -343,7 +343,7 @@ describe('when Redis loses messages', () => {
     expect(namesOf(await reader.rest())).toEqual(['image']);
   });
 
-  it('is no empty one when the log goes just before it is read', async () => {
+  it('is not empty if the log expires just before it is read', async () => {
     const test = await openTestApi();
     const id = await runToEnd(test);
     const reader = await open(test, id);
@@ -365,7 +365,7 @@ describe('the connection', () => {
     await reader.cancel();
   });
 
-  it('leaves nothing behind when the client goes', async () => {
+  it('frees all resources when the client disconnects', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     const readers = [await open(test, id), await open(test, id)];
@@ -380,7 +380,7 @@ describe('the connection', () => {
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
   });
 
-  it('holds next to nothing for a reader that does not read', async () => {
+  it('buffers almost nothing for a client that does not read', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const id = await test.submit();
@@ -395,7 +395,7 @@ describe('the connection', () => {
     );
   });
 
-  it('is handed on when the process stops', async () => {
+  it('sends clients to another replica when the process stops', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     const reader = await open(test, id);

@@ -1,18 +1,18 @@
-import { isoTime, type RequestEvent, type RequestStatus } from '@darkroom/core';
+import { isoTime, type StoredEvent, type RequestSnapshot } from '@darkroom/core';
 import type { EventView } from '@darkroom/kinds';
-import { readOutputChunk } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
-import { withPreview } from '../follow/with-preview.ts';
+import type { ApiContext } from '../context/context.ts';
+import { readChunk, withPreview } from '../follow/event-bytes.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { type EventSource, OverdueStream, requestEvents, streamEvents } from '../follow/stream-events.ts';
+import { type EventSource, ExpiredStream, requestEvents, streamEvents } from '../follow/stream-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField, invalidField, tooManyStreams } from '../http/api-error.ts';
-import { errorAnswer, requestErrors, type Route } from '../http/api-route.ts';
-import { pictureLinks } from '../http/urls.ts';
+import { describeErrorAnswer, requestErrors, type Route } from '../openapi/api-route.ts';
+import { pathPrefixFor } from '../http/urls.ts';
+import { imageLinks } from '../auth/image-links.ts';
 
-/** Empty is from the first, as in a browser that has seen none. */
+/** Event id; empty, as browsers send before the first event, means from the start. */
 const position = z.string().regex(/^(?:\d{1,13}(?:-0)?)?$/);
 const positionExpected = 'the id of an event, such as 7-0';
 
@@ -21,28 +21,16 @@ export const eventsRoute: Route = {
   path: '/v1/predict/{id}/events',
   summary: 'Follow a request as server-sent events',
   description: `All events of the request from the first, or those after \`Last-Event-ID\`, and new ones as they come; on any
-replica, and after the end until the request expires. Every event's data is JSON with \`request_id\` and \`timestamp\`:
+replica, and after the end until the request expires. The schema \`RequestEvent\` lists the events: its \`type\` and \`id\` are the fields \`event\` and
+\`id\` of the frame, and its other properties are the JSON of \`data\`.
 
-| event | further data |
-| --- | --- |
-| \`queued\` | \`queue_position\`, \`attempt\` |
-| \`started\` | \`attempt\` |
-| \`progress\` | \`index\`; of pictures \`step\`, \`total_steps\`, \`progress\` (0 to 1), \`preview\` (a data URL, at some steps, until the request has ended); of texts, now and then, \`tokens\`, \`max_tokens\` |
-| \`image\` | \`index\`, \`url\`, \`seed\`, \`width\`, \`height\`, \`content_type\`, \`bytes\`, \`chunk_id\`, \`chunk_index\`, \`total_chunks\`, \`is_chunked\`, \`is_final\`, \`b64\` (join the chunks of one index) |
-| \`delta\` | text that was added: \`index\`, \`offset\` (UTF-16 code units before it), \`text\`, \`token_ids\`, \`logprobs\` |
-| \`snapshot\` | what stands from \`offset\` on, in place of all that stood there: \`index\`, \`offset\`, \`text\` (\`░\` for what is not known yet), \`token_ids\`, of block diffusion \`nfe\` (calls of the model so far) |
-| \`text\` | a text is finished: \`index\`, \`bytes\`, \`finish_reason\`, \`stop\`, \`prompt_tokens\`, \`completion_tokens\`, \`cached_tokens\`, \`calls\` |
-| \`succeeded\` | \`prompt_tokens_cut\`, \`negative_prompt_tokens_cut\`, \`images\`; of texts \`usage\`, \`finish_reasons\`: as in the request |
-| \`failed\` | \`error\`: \`code\`, \`message\` |
-| \`canceled\`, \`expired\` | |
+While a client follows the request, and for some seconds after, every \`progress\` is recorded, at most ten per second; otherwise one per second, and those with a preview.
 
-\`progress\` comes as it is made, ten times a second at most, while somebody follows, and for some seconds after; of other times there is that of each second, and what had a preview.
-
-One of the last four ends every request; \`data: [DONE]\` follows it. A comment comes every 15 s. A stream that ends without
-\`[DONE]\` was cut: come back with the last id, to go on or to be told (410) that its time is over. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone; whoever has seen more than Redis still has after a failover gets the last event again.`,
+One of \`succeeded\`, \`failed\`, \`canceled\` and \`expired\` ends every request; \`data: [DONE]\` follows it. A comment is sent every 15 s as a heartbeat. A stream that ends without
+\`[DONE]\` was cut: reconnect with the last id to continue, or to get a 410 if the request has expired. Disconnecting does not cancel the request. After the last event of an ended request the stream is \`[DONE]\` alone; a client that is ahead of the log after a failover of Redis gets the last event again.`,
   request: {
     query: z.object({
-      after: position.optional().openapi({ description: 'As Last-Event-ID, for clients that cannot set headers.' }),
+      after: position.optional().openapi({ description: 'Like Last-Event-ID, for clients that cannot set headers.' }),
     }),
     headers: z.object({
       'last-event-id': position
@@ -55,51 +43,58 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
     200: {
       description: 'The events.',
       content: {
-        // Without a schema: tools hold each event against it, and OpenAPI 3.1 has no other for the items of a stream.
+        // No schema: OpenAPI 3.1 has none for items of a stream; tools would validate the whole stream against it.
         'text/event-stream': {
           example:
             'id: 3-0\nevent: progress\ndata: {"request_id":"…","timestamp":"2026-11-21T01:40:46.000Z","index":0,"step":1,"total_steps":12,"progress":0.083}\n\n',
         },
       },
     },
-    429: errorAnswer('The key has as many open event streams as it may.', tooManyStreams(5000)),
-    400: errorAnswer('The position is wrong.', invalidField('Last-Event-ID', 'abc', positionExpected)),
+    429: describeErrorAnswer('The key has reached its limit of open event streams.', tooManyStreams(5000)),
+    400: describeErrorAnswer('The position is invalid.', invalidField('Last-Event-ID', 'abc', positionExpected)),
   },
   handle: (c, context) =>
-    streamEvents(c, context, () => followFrom(context, requestIdOf(c), c.get('owner'), positionOf(c))),
+    streamEvents(c, context, () =>
+      followFrom(context, requestIdOf(c), { owner: c.get('owner'), pathPrefix: pathPrefixFor(c) }, positionOf(c)),
+    ),
 };
 
-/** Of all that a stream holds while it lives, the call is not a part. */
-async function followFrom(context: ApiContext, id: string, owner: string, after: number): Promise<EventSource> {
-  const { state, kind } = await findRequest(context.askStore, id, owner);
-  const framesOf = (event: RequestEvent) => frameOf(context, { id, kind, owner }, event);
+/** Returns the events after a position. Takes no `c`: streams are long-lived and must not keep the call in memory. */
+async function followFrom(
+  context: ApiContext,
+  id: string,
+  { owner, pathPrefix }: Pick<Followed, 'owner' | 'pathPrefix'>,
+  after: number,
+): Promise<EventSource> {
+  const { state, kind } = await findRequest(context.withStore, id, owner);
+  const framesOf = (event: StoredEvent) => frameOf(context, { id, kind, owner, pathPrefix }, event);
   return requestEvents(context, { id, state }, { after, framesOf });
 }
 
-type Followed = Pick<RequestStatus, 'id' | 'kind' | 'owner'>;
+type Followed = Pick<RequestSnapshot, 'id' | 'kind' | 'owner'> & { pathPrefix: string };
 
-async function* frameOf(context: ApiContext, request: Followed, event: RequestEvent): AsyncGenerator<string, void> {
+async function frameOf(context: ApiContext, request: Followed, event: StoredEvent): Promise<string[]> {
   const { name, data } = await viewOf(context, request, event);
   const line = { request_id: request.id, timestamp: isoTime(event.timestampMs), ...data };
-  yield sseFrame({ id: `${event.sequence}-0`, event: name, data: line });
+  return [sseFrame({ id: `${event.sequence}-0`, event: name, data: line })];
 }
 
-/** After which event to go on. A browser that reconnects repeats the URL it began with and adds the header, which is newer. */
+/** Returns the last event seen. A reconnecting browser repeats its URL and adds the header, so the header wins. */
 export function positionOf(c: ApiCall): number {
   const after = checkField(position, 'after', c.req.query('after') ?? '', positionExpected);
   const last = checkField(position, 'Last-Event-ID', c.req.header('last-event-id') ?? '', positionExpected);
   return Number.parseInt(last || after || '0', 10);
 }
 
-/** Fetches what the log does not hold itself: a chunk's bytes. */
+/** Returns the data of an event; loads the bytes of images, which are not in the log. */
 async function viewOf(
-  { askStore, kinds }: ApiContext,
-  { id, kind: kindId, owner }: Followed,
-  event: RequestEvent,
+  { withStore, kinds }: ApiContext,
+  { id, kind: kindId, owner, pathPrefix }: Followed,
+  event: StoredEvent,
 ): Promise<EventView> {
   const kind = kinds.of(kindId);
   const plain = (data: object = {}): EventView => ({ name: event.type, data });
-  const linksOf = () => pictureLinks(askStore, { owner, fromMs: event.timestampMs });
+  const linksOf = () => imageLinks(withStore, { owner, fromMs: event.timestampMs, pathPrefix });
   switch (event.type) {
     case 'queued':
       return plain({ queue_position: event.position, attempt: event.attempt });
@@ -116,13 +111,13 @@ async function viewOf(
       return plain();
     case 'output': {
       if (kind?.outputs !== 'bytes') return kind?.eventView(id, event) ?? plain();
-      const chunk = await askStore((store) => readOutputChunk(store, id, event));
-      // The log is there a moment longer.
-      if (chunk === undefined) throw new OverdueStream();
+      const chunk = await readChunk(withStore, id, event);
+      // The bytes may expire a moment before the log.
+      if (chunk === undefined) throw new ExpiredStream();
       return kind.eventView(id, event, { chunk, linkOf: await linksOf() });
     }
     case 'preview':
-      return kind?.eventView(id, await withPreview(askStore, id, event)) ?? plain();
+      return kind?.eventView(id, await withPreview(withStore, id, event)) ?? plain();
     case 'progress':
     case 'delta':
     case 'snapshot':

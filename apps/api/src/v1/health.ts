@@ -1,11 +1,12 @@
+import type { ModelCard } from '@darkroom/core';
 import { type LoadFailure, type ModelStats, readLoadFailures } from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext } from '../context/context.ts';
 import { retryLater } from '../http/api-error.ts';
-import { commonErrors, jsonAnswer, retryAfterHeader, type Route } from '../http/api-route.ts';
+import { commonErrors, jsonAnswer, retryAfterHeader, type Route } from '../openapi/api-route.ts';
 import { createCached } from '../server/cached.ts';
-import { isStoreAway } from '../server/store-guard.ts';
-import { healthSchema } from './api-schemas.ts';
+import { isStoreUnavailable } from '../server/store-guard.ts';
+import { healthSchema } from '../openapi/api-schemas.ts';
 
 type Health = z.infer<typeof healthSchema>;
 
@@ -14,18 +15,20 @@ const unavailable: Health = {
   worker_pool_initialized: false,
   active_workers: 0,
   model_loaded: false,
+  concurrent_support: true,
+  kinds: [],
 };
 
-/** It is asked often and by anybody: what Redis is asked for it is asked once a second. */
-export function healthRoute({ askStore, pools, clock }: ApiContext): Route {
-  const failures = createCached(clock, () => askStore(readLoadFailures));
+/** Returns the health route. Polled often and without keys, so it reads Redis at most once a second. */
+export function healthRoute({ withStore, pools, models, clock }: ApiContext): Route {
+  const failures = createCached(clock, () => withStore(readLoadFailures));
   return {
     method: 'get',
     path: '/health',
-    summary: 'Whether pictures can be made',
+    summary: 'Health of the API and its workers',
     responses: {
       200: jsonAnswer(
-        'The API works. `degraded`: no worker, one that still loads, or one whose model failed to load.',
+        'The API works. `degraded`: no worker is ready, one is still loading, or a model failed to load.',
         healthSchema,
       ),
       421: commonErrors[421],
@@ -37,23 +40,33 @@ export function healthRoute({ askStore, pools, clock }: ApiContext): Route {
     },
     async handle(c) {
       try {
-        const [stats, failed] = await Promise.all([pools.get(), failures.get()]);
-        return c.json(healthOf([...stats.values()], failed), 200);
+        const [stats, cards, failed] = await Promise.all([pools.get(), models.get(), failures.get()]);
+        return c.json({ ...healthOf([...stats.values()], failed), kinds: servedKinds(stats, cards) }, 200);
       } catch (error) {
-        if (!isStoreAway(error)) throw error;
+        if (!isStoreUnavailable(error)) throw error;
         return c.json(unavailable, 503, retryLater);
       }
     },
   };
 }
 
-function healthOf(pools: readonly ModelStats[], failures: readonly LoadFailure[]): Health {
+/** Returns the kinds that a live worker has loaded a model for. */
+function servedKinds(pools: ReadonlyMap<string, ModelStats>, cards: readonly ModelCard[]): string[] {
+  const served = cards.filter(({ id }) => loadedWorkers(pools.get(id)) > 0);
+  return [...new Set(served.map(({ kind }) => kind))].toSorted();
+}
+
+/** Returns the number of loaded workers. Sleeping workers count: the first request wakes them. */
+function loadedWorkers(pool: ModelStats | undefined): number {
+  return pool === undefined ? 0 : pool.workers.idle + pool.workers.busy + pool.workers.asleep;
+}
+
+function healthOf(pools: readonly ModelStats[], failures: readonly LoadFailure[]): Omit<Health, 'kinds'> {
   let loading = 0;
   let loaded = 0;
-  for (const { workers } of pools) {
-    loading += workers.loading;
-    // One that sleeps can work as soon as it is asked to.
-    loaded += workers.idle + workers.busy + workers.asleep;
+  for (const pool of pools) {
+    loading += pool.workers.loading;
+    loaded += loadedWorkers(pool);
   }
   const isLoaded = loaded > 0 && loading === 0;
   return {
@@ -61,6 +74,7 @@ function healthOf(pools: readonly ModelStats[], failures: readonly LoadFailure[]
     worker_pool_initialized: loaded + loading > 0,
     active_workers: loaded,
     model_loaded: isLoaded,
+    concurrent_support: true,
     ...(failures.length > 0 && {
       failed_to_load: failures.map(({ model, reason }) => ({ model, reason: `failed to load: ${reason}` })),
     }),

@@ -1,43 +1,43 @@
-import { picture, pictureAttachments } from '@darkroom/kinds';
+import { imageKind, imageAttachments } from '@darkroom/kinds';
 import { readAttachment } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import { answerFile, fileHeaders, rangeOutside } from '../http/answer-file.ts';
 import { ApiError } from '../http/api-error.ts';
-import { errorAnswer, exampleId, requestErrors, type Route } from '../http/api-route.ts';
+import { describeErrorAnswer, exampleId, requestErrors, type Route } from '../openapi/api-route.ts';
 
 const file = { schema: { type: 'string' as const, format: 'binary' } };
 
 export const inputRoute: Route = {
   method: 'get',
   path: '/v1/predict/{id}/inputs/{name}',
-  summary: 'A picture that a request began with',
+  summary: 'Get an input image of a request',
   description:
-    'As it was fitted to the size that is drawn: `image` in RGB, `mask` in grey, white where it is painted anew. It is there as long as the prompt is.',
-  params: { name: z.enum(pictureAttachments) },
+    'The input image, resized to the output size: `image` in RGB, `mask` in grey, white where to paint. Stored as long as the prompt.',
+  params: { name: z.enum(imageAttachments) },
+  request: { headers: fileHeaders },
   responses: {
     ...requestErrors,
-    200: { description: 'The picture.', content: { 'image/png': file } },
-    404: errorAnswer('No such request, or no such picture (any more).', noSuchInput(exampleId, 'mask')),
+    200: { description: 'The image.', content: { 'image/png': file } },
+    206: { description: 'The part that `Range` selects.', content: { 'image/png': file } },
+    304: { description: 'The image has not changed since `If-None-Match`.' },
+    416: describeErrorAnswer('`Range` selects no byte of the file.', rangeOutside(11_954)),
+    404: describeErrorAnswer('No such request, or no such image, or it has expired.', noSuchInput(exampleId, 'mask')),
   },
-  async handle(c, { askStore }) {
+  async handle(c, { withStore }) {
     const id = requestIdOf(c);
     const name = c.req.param('name') ?? '';
     const [request, data] = await Promise.all([
-      findRequest(askStore, id, c.get('owner')),
-      askStore((store) => readAttachment(store, id, name)),
+      findRequest(withStore, id, c.get('owner')),
+      withStore((store) => readAttachment(store, id, name)),
     ]);
-    if (data === undefined || request.kind !== picture.id) throw noSuchInput(id, name);
-    return c.body(new Uint8Array(data), 200, {
-      'Cache-Control': 'private, no-cache',
-      'Content-Type': 'image/png',
-      'Content-Length': String(data.byteLength),
-      'X-Content-Type-Options': 'nosniff',
-    });
+    if (data === undefined || request.kind !== imageKind.id) throw noSuchInput(id, name);
+    return answerFile(c, { data, contentType: 'image/png', cacheControl: 'private, no-cache' });
   },
 };
 
 function noSuchInput(id: string, name: string): ApiError {
-  const expected = pictureAttachments.join(' or ');
-  const message = `Request ${id} has no input ${JSON.stringify(name)}, expected ${expected} of one that began with it and still has its prompt.`;
+  const expected = imageAttachments.join(' or ');
+  const message = `Request ${id} has no input ${JSON.stringify(name)}, expected ${expected} of a request that has one and whose prompt is still stored.`;
   return new ApiError(404, 'input_not_found', message);
 }

@@ -1,6 +1,6 @@
-/** Any kind of work goes through the same routes: here a text, `echo` of libs/testing, beside pictures. */
+/** Routes are kind-neutral: tested with `echo`, a text kind of libs/testing, beside images. */
 import type { ModelCard } from '@darkroom/core';
-import { createKinds, picture } from '@darkroom/kinds';
+import { createKinds, imageKind } from '@darkroom/kinds';
 import { admitRequest, type EventHub, heartbeatWorker, publishModel, readRequest } from '@darkroom/store';
 import { echo, echoCard, testEnvelope } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -12,7 +12,7 @@ const prompt = 'say something about foxes';
 const model = echoCard.id;
 
 async function openBoth(options: TestApiOptions = {}): Promise<TestApi> {
-  const test = await openTestApi({ ...options, kinds: createKinds([picture, echo]) });
+  const test = await openTestApi({ ...options, kinds: createKinds([imageKind, echo]) });
   await publishModel(test.store, echoCard);
   await startWorker(test.store, { model });
   return test;
@@ -32,7 +32,7 @@ async function open({ api }: TestApi, id: string, after = ''): Promise<SseReader
   return readFrames(await api.request(`/v1/predict/${id}/events?after=${after}`));
 }
 
-/** Name and data of an event, without what all have. */
+/** Returns name and data of an event, without the fields that all events have. */
 function shown({ event, data }: Frame): unknown[] {
   const { request_id: _id, timestamp: _time, ...rest } = JSON.parse(data ?? '') as Record<string, unknown>;
   return [event, rest];
@@ -55,7 +55,7 @@ async function statusOf({ api }: TestApi, path: string, init?: RequestInit): Pro
 }
 
 describe('a request of another kind', () => {
-  it('is stored with what its kind says that it takes', async () => {
+  it('is stored with the fields, cost and slots of its kind', async () => {
     const test = await openBoth();
     const id = await test.submit({ model, prompt, priority: 2, timeout_s: 60 });
     const stored = await test.store.redis.get(test.store.keysOf(model).input(id));
@@ -65,7 +65,6 @@ describe('a request of another kind', () => {
       outputs: 1,
       slots: 3,
       cost: 25,
-      bytes: 2500,
       priority: 2,
       input: { prompt },
     });
@@ -74,13 +73,13 @@ describe('a request of another kind', () => {
       400,
       { message: expect.stringContaining('n is not a field') },
     ]);
-    const long = await test.post({ model, prompt: 'x'.repeat(51), timeout_s: 9999 });
+    const long = await test.post({ model, prompt: 'x'.repeat(51), timeout_s: 99_999 });
     expect(await long.json()).toMatchObject({
-      message: 'prompt is longer than 50; timeout_s is 9999, expected a number of seconds from 0.1 to 3600',
+      message: 'prompt is longer than 50; timeout_s is 99999, expected a number of seconds from 0.1 to 86400',
     });
   });
 
-  it('is shown by its kind in polls, while it grows and after its end', async () => {
+  it('is formatted by its kind in polls, while it runs and after its end', async () => {
     const test = await openBoth();
     const { id, running } = await run(test);
     expect(await poll(test, id)).toMatchObject({ status: 202, body: { status: 'running', prompt, text: '' } });
@@ -98,7 +97,7 @@ describe('a request of another kind', () => {
     expect(Object.keys(body)).not.toContain('images');
   });
 
-  it('is shown by its kind in streams', async () => {
+  it('is formatted by its kind in streams', async () => {
     const test = await openBoth();
     const { id, running } = await run(test);
     const reader = await open(test, id);
@@ -122,8 +121,8 @@ describe('a request of another kind', () => {
     ]);
   });
 
-  it('goes on in a stream over the gap that a compacted log has', async () => {
-    // Readers who are told of what follows the snapshot, and not of the snapshot itself, see a gap.
+  it('continues in a stream across the gap of a compacted log', async () => {
+    // Without the snapshot's message, readers see a gap at the next event.
     const test = await openBoth({ wrapHub: withoutSnapshots });
     const { id, running } = await run(test);
     for (const [offset, text] of ['f', 'o', 'x', 'e', 's'].entries())
@@ -136,7 +135,7 @@ describe('a request of another kind', () => {
     await running.entry({ type: 'snapshot', offset: 0, text: 'foxes' });
     await running.entry({ type: 'delta', offset: 5, text: ' are' });
     await running.finish();
-    // What was read ahead of the compaction may come once more; readers drop it by its offset.
+    // Text read before the compaction may be sent again; clients drop it by its offset.
     const ids = (await live.rest()).map((frame) => frame.id);
     expect(ids.slice(-4)).toEqual(['8-0', '9-0', '10-0', undefined]);
     const resumed = await (await open(test.replica(), id, '4-0')).rest();
@@ -148,7 +147,7 @@ describe('a request of another kind', () => {
     expect((await poll(test, id)).body).toMatchObject({ text: 'foxes are' });
   });
 
-  it('keeps nothing that is private after its end, where prompts are not to be stored, and nothing in the log', async () => {
+  it('stores no private fields after its end if STORE_PROMPTS is off, and never logs them', async () => {
     const test = await openBoth({ config: { storePrompts: false } });
     const { id, running } = await run(test);
     await running.finish();
@@ -161,17 +160,17 @@ describe('a request of another kind', () => {
     expect(test.lines.join('\n')).not.toContain('foxes');
   });
 
-  it('has an estimate of its end by its own steps, as soon as its workers are measured', async () => {
+  it('has eta_seconds by its own steps once its workers have measured their throughput', async () => {
     const test = await openBoth();
     const pace = { costMs: { fast: 1, slow: 2 }, stepMs: { fast: 100, slow: 200 }, remainingCost: 0 };
-    const identity = { model, workerId: 'w1', incarnation: 'first' };
+    const identity = { shard: model, workerId: 'w1', incarnation: 'first' };
     await heartbeatWorker(test.store, identity, { pace });
     const { id } = await run(test);
-    // 25 characters, one a step.
+    // 25 characters, one per step.
     expect((await poll(test, id)).body).toMatchObject({ eta_seconds: { min: 2.5, max: 5 } });
   });
 
-  it('is nothing that routes of pictures know', async () => {
+  it('is not visible on image routes', async () => {
     const test = await openBoth();
     const { id } = await run(test);
     const headers = { 'Content-Type': 'application/json' };
@@ -187,20 +186,20 @@ describe('a request of another kind', () => {
     expect(models.results.map(({ name }) => name)).toEqual(['tiny']);
   });
 
-  it('has no part in which model a route of pictures takes by default', async () => {
+  it('does not affect the default model of image routes', async () => {
     const test = await openBoth({ config: { defaultModel: model } });
     const response = await test.api.request('/v1/images/generations', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ prompt: 'a fox', n: 11 }),
     });
-    // Refused by what the picture model says.
+    // Rejected by the schema of the image model.
     expect([response.status, await response.json()]).toMatchObject([400, { error: { param: 'n' } }]);
     expect((await test.post({ prompt: 'a fox' })).status).toBe(202);
   });
 });
 
-it('a list of models says of each what its kind does', async () => {
+it('lists each model with the fields of its kind', async () => {
   const test = await openBoth();
   const { data } = (await (await test.api.request('/v1/models')).json()) as { data: Record<string, unknown>[] };
   expect(data.map(({ id }) => id)).toEqual([model, 'tiny']);
@@ -209,10 +208,10 @@ it('a list of models says of each what its kind does', async () => {
   expect(data[1]).toMatchObject({ steps: { min: 1, max: 200 } });
 });
 
-describe('a kind that this server does not know, of a newer version', () => {
+describe('a kind of a newer version that this server does not support', () => {
   const card: ModelCard = { ...echoCard, id: 'cinema', kind: 'video' };
 
-  it('is listed without what is its own, and takes no requests', async () => {
+  it('is listed without its own fields, and accepts no requests', async () => {
     const test = await openBoth();
     await publishModel(test.store, card);
     expect(await statusOf(test, '/v1/models/cinema')).toBe(200);
@@ -222,13 +221,13 @@ describe('a kind that this server does not know, of a newer version', () => {
       {
         error: {
           code: 'kind_unknown',
-          message: 'model cinema is of the kind "video", which this server does not know.',
+          message: 'model cinema has the kind "video", which this server does not support.',
         },
       },
     ]);
   });
 
-  it('has its requests shown and followed without what is its own', async () => {
+  it('has its requests shown and followed without its own fields', async () => {
     const test = await openBoth();
     await publishModel(test.store, card);
     await startWorker(test.store, { model: 'cinema' });

@@ -3,7 +3,7 @@ import { connectStore, publishModel, reportLoadFailure } from '@darkroom/store';
 import { openTestStore } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { errorSchema } from '../http/error-response.ts';
-import { healthSchema, modelListSchema, modelSchema } from './api-schemas.ts';
+import { healthSchema, modelListSchema, modelSchema } from '../openapi/api-schemas.ts';
 import { startWorker } from '../testing/fake-worker.ts';
 import { cardWith, card, cardWithLoras, createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 
@@ -13,7 +13,7 @@ async function health(test: TestApi): Promise<unknown[]> {
   return [response.status, body.status, body.worker_pool_initialized, body.active_workers, body.model_loaded];
 }
 
-it('/health tells apart no worker, one that loads, some that load and all ready', async () => {
+it('/health distinguishes no worker, one loading, some loading and all ready', async () => {
   const empty = createTestApi({ store: openTestStore() });
   expect(await health(empty)).toEqual([200, 'degraded', false, 0, false]);
   let nowMs = Date.now();
@@ -30,7 +30,21 @@ it('/health tells apart no worker, one that loads, some that load and all ready'
   expect(await health(test)).toEqual([200, 'ok', true, 2, true]);
 });
 
-it('/health says what failed to load, beside workers that serve', async () => {
+it('/health lists the kinds that live workers serve', async () => {
+  let nowMs = Date.now();
+  const test = await openTestApi({ clock: { now: () => nowMs } });
+  const kinds = async () => {
+    nowMs += 1000;
+    return healthSchema.parse(await (await test.api.request('/health')).json()).kinds;
+  };
+  expect(await kinds()).toEqual([]);
+  await startWorker(test.store, { workerId: 'w1', state: 'loading' });
+  expect(await kinds()).toEqual([]);
+  await startWorker(test.store, { workerId: 'w1' });
+  expect(await kinds()).toEqual(['image']);
+});
+
+it('/health lists models that failed to load, beside workers that serve', async () => {
   const test = await openTestApi();
   await startWorker(test.store, { workerId: 'w1' });
   const place = { model: 'broken', host: 'box' };
@@ -42,11 +56,13 @@ it('/health says what failed to load, beside workers that serve', async () => {
     worker_pool_initialized: true,
     active_workers: 1,
     model_loaded: true,
+    concurrent_support: true,
+    kinds: ['image'],
     failed_to_load: [{ model: 'broken', reason: 'failed to load: unet/config.json: is missing' }],
   });
 });
 
-it('/v1/models lists what each model can do', async () => {
+it('/v1/models lists the capabilities of each model', async () => {
   let nowMs = Date.now();
   const test = await openTestApi({ clock: { now: () => nowMs } });
   const view = {
@@ -56,7 +72,7 @@ it('/v1/models lists what each model can do', async () => {
     owned_by: 'tests',
     is_possible: false,
     is_paused: false,
-    kind: 'picture',
+    kind: 'image',
     pipeline: 'StableDiffusionPipeline',
     sizes: { multiple: 32, min: 64, max: 256 },
     steps: { min: 1, max: 200 },
@@ -82,14 +98,14 @@ it('/v1/models lists what each model can do', async () => {
   expect([none.status, errorSchema.parse(await none.json()).error.code]).toEqual([404, 'model_not_found']);
 });
 
-it('/v1/models tells what a model enlarges by, and what its safety checker does', async () => {
+it('/v1/models lists upscale factors and the action of the safety checker', async () => {
   const test = await openTestApi();
   await publishModel(test.store, cardWith({ upscales: [2, 4], safetyChecker: 'refuse' }));
   const model = modelSchema.parse(await (await test.api.request('/v1/models/tiny')).json());
   expect(model).toMatchObject({ upscales: [2, 4], safety_checker: 'refuse' });
 });
 
-it('answers 503 in time when there is no Redis, and stores nothing later', async () => {
+it('answers 503 in time without Redis, and stores nothing later', async () => {
   const store = connectStore({ url: 'unix:///nonexistent/redis.sock' });
   onTestFinished(() => store.redis.disconnect());
   const test = createTestApi({ store, storeWaitMs: 30 });

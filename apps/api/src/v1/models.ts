@@ -1,12 +1,13 @@
-import type { ApiContext } from '../context.ts';
+import { isServed } from '@darkroom/store';
+import type { ApiContext } from '../context/context.ts';
 import { modelNotFound } from '../http/api-error.ts';
-import { commonErrors, jsonAnswer, noSuchModel, type Route } from '../http/api-route.ts';
-import { modelListSchema, modelSchema } from './api-schemas.ts';
+import { commonErrors, jsonAnswer, noSuchModel, type Route } from '../openapi/api-route.ts';
+import { modelListSchema, modelSchema } from '../openapi/api-schemas.ts';
 
 export const modelsRoute: Route = {
   method: 'get',
   path: '/v1/models',
-  summary: 'The models, and what each can do',
+  summary: 'List models with their capabilities',
   responses: { ...commonErrors, 200: jsonAnswer('All models.', modelListSchema) },
   handle: async (c, context) => c.json({ object: 'list', data: await listViews(context) }, 200),
 };
@@ -14,7 +15,7 @@ export const modelsRoute: Route = {
 export const modelRoute: Route = {
   method: 'get',
   path: '/v1/models/{id}',
-  summary: 'One model, and what it can do',
+  summary: 'Get a model with its capabilities',
   responses: { ...commonErrors, 200: jsonAnswer('The model.', modelSchema), 404: noSuchModel },
   async handle(c, context) {
     const id = c.req.param('id') ?? '';
@@ -28,14 +29,14 @@ export const modelRoute: Route = {
 async function listViews({ models, pools, kinds }: ApiContext) {
   const [cards, stats] = await Promise.all([models.get(), pools.get()]);
   return cards.map((card) => {
-    const { isPaused = false, workers } = stats.get(card.id) ?? {};
-    const isServed = workers !== undefined && workers.loading + workers.idle + workers.busy + workers.asleep > 0;
+    const pool = stats.get(card.id);
+    const isPaused = pool?.isPaused ?? false;
     return {
       id: card.id,
       object: 'model',
       created: card.created,
       owned_by: card.ownedBy,
-      is_possible: isServed && !isPaused,
+      is_possible: pool !== undefined && isServed(pool) && !isPaused,
       is_paused: isPaused,
       kind: card.kind,
       pipeline: card.pipeline,

@@ -1,17 +1,17 @@
-/** `Accept: text/plain`, over real connections: what ends a chunked answer, and what breaks it off. */
+/** `Accept: text/plain` over real connections: complete and aborted chunked answers. */
 import { readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { errorSchema } from '../http/error-response.ts';
 import { listen } from '../testing/listen.ts';
 import type { TestApi } from '../testing/test-api.ts';
-import { openTextApi, runNextText, textFacts, textModel } from '../testing/text-model.ts';
+import { openImageAndTextApi, runNextText, textFacts, textModel } from '../testing/text-model.ts';
 
 const prompt = 'once upon a time';
 const plain = { Accept: 'text/plain' };
 
 async function connect(mode: 'autoregressive' | 'block_diffusion' = 'autoregressive') {
-  const test = await openTextApi(mode);
+  const test = await openImageAndTextApi(mode);
   const { url } = await listen(test);
   return {
     test,
@@ -31,7 +31,7 @@ function piece(offset: number, text: string, doneTokens: number) {
   return { type: 'delta', offset, text, done: doneTokens, facts: { ids: '7,' } } as const;
 }
 
-/** The next chunk; undefined at the end. Rejects when the connection breaks off. */
+/** Returns a function that reads the next chunk; undefined at the end. Rejects if the connection is aborted. */
 function reader(response: Response): () => Promise<string | undefined> {
   const chunks = response.body!.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
   return async () => {
@@ -44,8 +44,8 @@ async function storedCount({ store }: TestApi): Promise<number> {
   return (await allKeys(store)).filter((key) => key.startsWith(store.keysOf(textModel).request(''))).length;
 }
 
-describe('a text in plain', () => {
-  it('comes piece by piece as it is written, and ends as an answer does', async () => {
+describe('a plain text', () => {
+  it('is streamed in chunks as it is generated, with a complete end', async () => {
     const { test, post, get } = await connect();
     const response = await post({ prompt });
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8']);
@@ -58,7 +58,7 @@ describe('a text in plain', () => {
     await run.progress(1);
     await run.entry(piece(6, ' fox”\n', 2));
     expect(await next()).toBe(' fox”\n');
-    // One who comes later reads it from its beginning.
+    // A later client reads the text from the start.
     const late = reader(await get(id));
     let read = '';
     while (read.length < 12) read += await late();
@@ -71,7 +71,7 @@ describe('a text in plain', () => {
     expect([after.status, await after.text()]).toEqual([200, 'a “red fox”\n']);
   });
 
-  it('has blocks as they are settled', async () => {
+  it('contains blocks of block diffusion once they are final', async () => {
     const { test, post } = await connect('block_diffusion');
     const next = reader(await post({ prompt }));
     const run = await runNextText(test);
@@ -89,7 +89,7 @@ describe('a text in plain', () => {
     expect(await next()).toBeUndefined();
   });
 
-  it('that does not come to its end breaks the connection off', async () => {
+  it('aborts the connection if the text does not complete', async () => {
     const { test, post, get } = await connect();
     const response = await post({ prompt });
     const next = reader(response);
@@ -102,7 +102,7 @@ describe('a text in plain', () => {
     expect([after.status, errorSchema.parse(await after.json()).error.code]).toEqual([422, 'engine_failed']);
   });
 
-  it('breaks off when the server stops, and the request goes on', async () => {
+  it('aborts the connection when the server stops; the request continues', async () => {
     const { test, post } = await connect();
     const response = await post({ prompt });
     const next = reader(response);
@@ -115,7 +115,7 @@ describe('a text in plain', () => {
     expect(await readRequest(test.store, id)).toMatchObject({ request: { state: 'running', isCanceling: false } });
   });
 
-  it('goes on without its reader', async () => {
+  it('continues after its client disconnects', async () => {
     const { test, post } = await connect();
     const response = await post({ prompt });
     await response.body!.cancel();
@@ -124,10 +124,10 @@ describe('a text in plain', () => {
     expect(await readRequest(test.store, id)).toMatchObject({ request: { state: 'queued' } });
   });
 
-  it('is of one text only: of several nothing is stored, and of several that are stored none is told', async () => {
+  it('requires n = 1, on submit and for stored requests', async () => {
     const { test, post, get } = await connect();
     const refused = await post({ prompt, n: 2 });
-    const message = 'n is 2, expected 1 with Accept: text/plain, which has one text; take the events or JSON';
+    const message = 'n is 2, expected 1 with Accept: text/plain; use events or JSON for several texts';
     expect([refused.status, await refused.json()]).toMatchObject([400, { message }]);
     expect(await storedCount(test)).toBe(0);
     const stored = await post({ prompt, n: 2 }, {});
@@ -136,15 +136,15 @@ describe('a text in plain', () => {
     expect([several.status, await several.json()]).toMatchObject([400, { message }]);
   });
 
-  it('is for those who would rather have it, and of requests that have one', async () => {
+  it('needs a preferred Accept: text/plain and a text request', async () => {
     const { post, get } = await connect();
     const types: (string | null)[] = [];
     for (const Accept of ['*/*', 'application/json, text/plain, */*', 'text/plain;q=0.5, application/json'])
       types.push((await post({ prompt }, { Accept })).headers.get('content-type'));
     types.push((await post({ prompt, model: 'tiny' })).headers.get('content-type'));
     expect(types).toEqual(Array.from({ length: 4 }, () => 'application/json'));
-    const picture = await post({ prompt, model: 'tiny' }, {});
-    const { request_id: id } = (await picture.json()) as { request_id: string };
+    const image = await post({ prompt, model: 'tiny' }, {});
+    const { request_id: id } = (await image.json()) as { request_id: string };
     expect((await get(id)).headers.get('content-type')).toBe('application/json');
     expect((await post({ prompt, model: 'nobody' })).status).toBe(404);
     expect((await post({})).status).toBe(400);

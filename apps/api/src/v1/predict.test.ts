@@ -1,9 +1,9 @@
-import type { PictureInput } from '@darkroom/kinds';
+import type { ImageInput } from '@darkroom/kinds';
 import { readEvents, readRequest } from '@darkroom/store';
 import { allKeys, openTestStore } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { errorSchema } from '../http/error-response.ts';
-import { acceptedSchema } from './api-schemas.ts';
+import { acceptedSchema } from '../openapi/api-schemas.ts';
 import { startWorker } from '../testing/fake-worker.ts';
 import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 
@@ -27,7 +27,7 @@ async function send(test: TestApi, body: string | Uint8Array, headers: Record<st
 const json = { 'Content-Type': 'application/json' };
 
 describe('accepting', () => {
-  it('answers 202 with where to go on, and stores the request with all its defaults', async () => {
+  it('answers 202 with URLs, and stores the request with all defaults', async () => {
     const test = await openTestApi();
     const response = await test.post({ prompt: 'a fox', n: 3, timeout_s: 60, start_timeout_s: 5, priority: 2 });
     expect(response.status).toBe(202);
@@ -43,11 +43,10 @@ describe('accepting', () => {
       model: 'tiny',
       owner: '',
       shapeKey: '128x128',
-      kind: 'picture',
+      kind: 'image',
       outputs: 3,
       slots: 3,
       cost: 128 * 128 * 3 * 12 * 2,
-      bytes: expect.any(Number),
       priority: 2,
       timeoutMs: 60_000,
       startTimeoutMs: 5000,
@@ -65,7 +64,7 @@ describe('accepting', () => {
         outputFormat: 'png',
         outputCompression: 100,
         previewEvery: 5,
-      } satisfies PictureInput,
+      } satisfies ImageInput,
     });
     const times = ['createdAtMs', 'startDeadlineMs', 'deadlineMs'] as const;
     const [createdAt, startDeadline, deadline] = (
@@ -75,7 +74,7 @@ describe('accepting', () => {
     expect(await readEvents(test.store, body.request_id, { after: 0 })).toMatchObject([{ type: 'queued' }]);
   });
 
-  it('draws a seed for a request that brings none', async () => {
+  it('draws a random seed for a request without one', async () => {
     const store = openTestStore();
     const test = createTestApi({ store, drawSeed: () => 2 ** 32 - 1 });
     await openTestApi({ store });
@@ -83,7 +82,7 @@ describe('accepting', () => {
     expect(result).toMatchObject({ request: { input: { seed: 2 ** 32 - 1 } } });
   });
 
-  it('sees a worker, and the queue ahead in the order of dispatch', async () => {
+  it('reports is_possible and the queue position in dispatch order', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     await test.submit();
@@ -92,7 +91,7 @@ describe('accepting', () => {
     expect(await (await test.post({ prompt: 'x', priority: 1 })).json()).toMatchObject({ queue_position: 0 });
   });
 
-  it('takes any spelling of the content type', async () => {
+  it('accepts any spelling of the content type', async () => {
     const test = await openTestApi();
     const headers = { 'Content-Type': 'Application/JSON; charset=utf-8' };
     const response = await test.api.request('/v1/predict', { method: 'POST', headers, body: '{"prompt":"ü"}' });
@@ -100,8 +99,8 @@ describe('accepting', () => {
   });
 });
 
-describe('refusing stores nothing', () => {
-  it('what is wrong with the fields', async () => {
+describe('rejects and does not store', () => {
+  it('invalid fields', async () => {
     const test = await openTestApi();
     const before = await allKeys(test.store);
     expect(await errorOf(await test.post({ prompt: 'a fox', num_inference_steps: 'fifty' }))).toEqual({
@@ -126,17 +125,17 @@ describe('refusing stores nothing', () => {
     ['[]', 'the body is [], expected a JSON object'],
     ['"text"', 'the body is "text", expected a JSON object'],
     ['null', 'the body is null, expected a JSON object'],
-  ])('a body %j', async (body, message) => {
+  ])('the body %j', async (body, message) => {
     const test = await openTestApi();
     expect(await send(test, body, json)).toEqual({ status: 400, message, code: 'invalid_body', param: null });
   });
 
-  it.each(['{"prompt": ', '{"prompt": "x", "seed": NaN}', "{'prompt': 'x'}"])('no JSON: %s', async (body) => {
+  it.each(['{"prompt": ', '{"prompt": "x", "seed": NaN}', "{'prompt': 'x'}"])('invalid JSON: %s', async (body) => {
     const test = await openTestApi();
     expect((await send(test, body, json)).message).toMatch(/^the body is not JSON, expected a JSON object: /);
   });
 
-  it('numbers no machine holds, and bytes no text has', async () => {
+  it('numbers out of range, and invalid UTF-8', async () => {
     const test = await openTestApi();
     const { message } = await send(test, '{"prompt": "x", "seed": 1e999}', json);
     expect(message).toBe('seed is Infinity, expected a whole number from 0 to 4294967295');
@@ -148,13 +147,13 @@ describe('refusing stores nothing', () => {
     [{}, 'Content-Type is "text/plain;charset=UTF-8", expected application/json or multipart/form-data'],
     [{ 'Content-Type': 'text/json' }, 'Content-Type is "text/json", expected application/json or multipart/form-data'],
     [{ ...json, 'Content-Encoding': 'gzip' }, 'Content-Encoding is "gzip", expected none'],
-  ])('other types: %j', async (headers: Record<string, string>, message) => {
+  ])('other content types: %j', async (headers: Record<string, string>, message) => {
     const test = await openTestApi();
     const answer = await send(test, '{"prompt": "x"}', headers);
     expect(answer).toEqual({ status: 415, message, code: 'unsupported_media_type', param: null });
   });
 
-  it('bodies that are nested deeper than a stack', async () => {
+  it('bodies that are nested deeper than the stack', async () => {
     const test = await openTestApi();
     const refusalOf = async (levels: number) =>
       (await send(test, `{"prompt":${'['.repeat(levels)}${']'.repeat(levels)}}`, json)).message;
@@ -165,7 +164,7 @@ describe('refusing stores nothing', () => {
       );
   });
 
-  it('bodies that are too large, whether they say so or not', async () => {
+  it('bodies that are too large, with and without Content-Length', async () => {
     const test = await openTestApi({ config: { maxBodyBytes: 1024 } });
     const body = JSON.stringify({ prompt: 'x'.repeat(1024) });
     const tooLarge = { status: 413, message: 'the body has more than 1024 bytes', code: 'body_too_large', param: null };
@@ -183,11 +182,11 @@ describe('refusing stores nothing', () => {
     expect(pulled).toBeLessThan(10);
   });
 
-  it('a model that is not there', async () => {
+  it('unknown models', async () => {
     const test = await openTestApi();
     expect(await errorOf(await test.post({ prompt: 'x', model: 'sdxl' }))).toEqual({
       status: 404,
-      message: 'model "sdxl" is not here, expected one of tiny',
+      message: 'model "sdxl" was not found, expected one of tiny',
       code: 'model_not_found',
       param: 'model',
     });
@@ -197,7 +196,7 @@ describe('refusing stores nothing', () => {
     expect(await errorOf(response)).toMatchObject({ status: 503, code: 'no_models' });
   });
 
-  it('more than may wait', async () => {
+  it('requests beyond QUEUE_MAX_LENGTH', async () => {
     const test = await openTestApi({ config: { queueMaxLength: 1 } });
     await test.submit();
     const before = await allKeys(test.store);
@@ -208,7 +207,7 @@ describe('refusing stores nothing', () => {
     expect(await allKeys(test.store)).toEqual(before);
   });
 
-  it('a model that nobody serves, where so configured', async () => {
+  it('models without workers, if so configured', async () => {
     const test = await openTestApi({ config: { unservedModels: 'refuse' } });
     const response = await test.post({ prompt: 'x' });
     expect(response.headers.get('retry-after')).toBe('5');
@@ -218,7 +217,7 @@ describe('refusing stores nothing', () => {
   });
 });
 
-it('takes a model that came a moment ago', async () => {
+it('accepts a model that was published a moment ago', async () => {
   const store = openTestStore();
   const test = createTestApi({ store, clock: { now: () => 1_700_000_000_000 } });
   expect((await test.post({ prompt: 'x' })).status).toBe(503);

@@ -1,18 +1,18 @@
-import { isTerminalState, type RequestEvent } from '@darkroom/core';
+import { isTerminalState, type StoredEvent } from '@darkroom/core';
 import { text as textKind } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext } from '../context/context.ts';
 import { awaitEnd, preferredWaitMs } from '../follow/await-end.ts';
-import { HeardOutputs } from '../follow/heard-outputs.ts';
+import { ReceivedOutputs } from '../follow/received-outputs.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidField, overloaded } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
-import { takeBody, type TakenBody } from '../http/take-body.ts';
-import { requestUrls } from '../http/urls.ts';
+import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
+import { takeBody, type TakenBody } from '../submit/take-body.ts';
+import { pathPrefixFor, requestUrls } from '../http/urls.ts';
 import { chooseModel } from '../submit/choose-model.ts';
-import { formErrors, submitErrors, submitHeaders } from '../submit/submit-document.ts';
+import { formErrors, submitErrors, submitHeaders } from '../openapi/submit-document.ts';
 import { onceStored, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
-import { acceptedSchema, bodySchema, pictureFormSchema, requestSchema } from './api-schemas.ts';
+import { acceptedSchema, bodySchema, imageFormSchema, requestSchema } from '../openapi/api-schemas.ts';
 import { onlySingleText, isText, streamPlainText, wantsPlainText } from './plain-text.ts';
 import { plainTextContent, unfinishedText } from './plain-text-document.ts';
 import { requestAnswer } from './request-answer.ts';
@@ -22,15 +22,15 @@ const location = { Location: { description: 'Where to poll.', schema: { type: 's
 export const predictRoute: Route = {
   method: 'post',
   path: '/v1/predict',
-  summary: 'Ask for pictures or texts',
-  description: `Answers at once with an id to poll, or to follow as events. What a body may hold depends on the kind of its model (\`kind\` in
-\`/v1/models\`): a \`PictureRequest\` or a \`TextRequest\`.
+  summary: 'Submit a request for images or texts',
+  description: `Answers at once with an id to poll, or to follow as events. The schema of the body depends on the kind of its model (\`kind\` in
+\`/v1/models\`): \`ImageRequest\` or \`TextRequest\`.
 
-With \`Accept: text/plain\` the answer to a request of a text model is its text, chunk by chunk as it is written (of block diffusion,
-blocks as they are settled), without anything around it; \`Location\` and \`X-Request-Id\` say where the request is. \`n\` must
-be 1. A text that does not come to its end breaks the connection off. Whoever goes away cancels nothing.
+With \`Accept: text/plain\` the answer to a request of a text model is its bare text, chunk by chunk as it is generated (for block
+diffusion, final blocks); \`Location\` and \`X-Request-Id\` identify the request. \`n\` must be 1. If the text does not complete,
+the connection is aborted. Disconnecting does not cancel the request.
 
-A picture to begin with, and its mask, may come as files of a form: the fields of the form are those of the JSON body, as text or as JSON.`,
+An input image and its mask may be files of a form: its fields are those of the JSON body, as text or as JSON.`,
   request: {
     headers: submitHeaders,
     body: {
@@ -39,7 +39,7 @@ A picture to begin with, and its mask, may come as files of a form: the fields o
         'application/json': {
           schema: bodySchema,
           examples: {
-            picture: { value: { prompt: 'a fox on a green background', num_inference_steps: 12, seed: 7 } },
+            image: { value: { prompt: 'a fox on a green background', num_inference_steps: 12, seed: 7 } },
             text: {
               value: {
                 model: 'emoji-writer',
@@ -49,7 +49,7 @@ A picture to begin with, and its mask, may come as files of a form: the fields o
             },
           },
         },
-        'multipart/form-data': { schema: pictureFormSchema },
+        'multipart/form-data': { schema: imageFormSchema },
       },
     },
   },
@@ -59,7 +59,7 @@ A picture to begin with, and its mask, may come as files of a form: the fields o
     ...formErrors,
     200: {
       ...jsonAnswer(
-        'Ended while `Prefer: wait` waited; or the text, with `Accept: text/plain`.',
+        'The request ended within the time of `Prefer: wait`; or the text, with `Accept: text/plain`.',
         requestSchema,
         location,
       ),
@@ -67,17 +67,17 @@ A picture to begin with, and its mask, may come as files of a form: the fields o
     },
     422: unfinishedText,
     202: jsonAnswer(
-      'Accepted and stored; the whole request with `Prefer: wait`.',
+      'Accepted and stored; the full request with `Prefer: wait`.',
       z.union([acceptedSchema, requestSchema]),
       location,
     ),
-    400: errorAnswer(
-      'A field is wrong. Nothing is stored.',
+    400: describeErrorAnswer(
+      'A field is invalid. Nothing is stored.',
       invalidField('num_inference_steps', 'fifty', 'a whole number from 1 to 200'),
     ),
-    503: errorAnswer(
-      'Too many requests wait (`overloaded`), no worker serves the model (`model_unserved`, where the server is ' +
-        'configured to refuse then), no worker has brought any model yet (`no_models`), the model is of a kind that only newer servers know (`kind_unknown`), or Redis is away (`unavailable`).',
+    503: describeErrorAnswer(
+      'The queue is full (`overloaded`), no worker serves the model (`model_unserved`, if the server is ' +
+        'configured to reject then), no worker has published a model yet (`no_models`), the model has a kind that only newer servers support (`kind_unknown`), or Redis is unavailable (`unavailable`).',
       overloaded(),
     ),
   },
@@ -88,24 +88,26 @@ A picture to begin with, and its mask, may come as files of a form: the fields o
 };
 
 async function predict(c: ApiCall, context: ApiContext, taken: TakenBody): Promise<Response> {
-  const waitMs = preferredWaitMs(c.req.header('prefer'));
+  const prefer = c.req.header('prefer');
+  const waitMs = prefer === undefined ? 0 : preferredWaitMs(prefer);
   const { body } = taken;
   if (wantsPlainText(c) && isText({ kind: (await modelOf(context, body)).kind.id }))
     return streamPlainText(c, context, () => submitSingleText(c, context, taken));
   const { id, state, position, isPossible, eta } = await submitRequest(c, context, taken);
-  const urls = requestUrls(id);
+  const urls = requestUrls(id, pathPrefixFor(c));
   c.header('Location', urls.self);
   if (waitMs > 0) {
-    // It has passed the schema of its kind.
+    // The cast is safe: the body has passed the schema of its kind.
     const isInline = (body as { output?: string }).output === 'inline';
     c.header('Preference-Applied', `wait=${waitMs / 1000}`);
-    const heard = new HeardOutputs();
-    const hear = (event: RequestEvent): void => (isInline ? heard.hear(event) : undefined);
-    const request = await onceStored(() => awaitEnd(c, context, id, waitMs, hear));
-    if (request !== undefined) {
-      const answer = await requestAnswer(context, request, { isInline, heard });
+    const received = new ReceivedOutputs();
+    const onEvent = (event: StoredEvent): void => (isInline ? received.add(event) : undefined);
+    const answered = await onceStored(async () => {
+      const request = await awaitEnd(c, context, id, waitMs, onEvent);
+      const answer = await requestAnswer(context, request, { isInline, received, pathPrefix: pathPrefixFor(c) });
       return c.json(answer, isTerminalState(request.state) ? 200 : 202);
-    }
+    });
+    if (answered !== undefined) return answered;
   }
   const accepted = {
     request_id: id,
@@ -124,6 +126,6 @@ function modelOf(context: ApiContext, body: unknown) {
 
 async function submitSingleText(c: ApiCall, context: ApiContext, taken: TakenBody): Promise<SubmittedRequest> {
   const submitted = await submitRequest(c, context, { ...taken, kind: textKind.id, refine: onlySingleText });
-  c.header('Location', requestUrls(submitted.id).self);
+  c.header('Location', requestUrls(submitted.id, pathPrefixFor(c)).self);
   return submitted;
 }

@@ -1,29 +1,33 @@
-import { isoTime, type RequestStatus } from '@darkroom/core';
+import { isoTime, type RequestSnapshot } from '@darkroom/core';
 import { readOutput, readTexts } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
-import { endOf, isPossibleAnywhere } from '../follow/estimate-end.ts';
-import type { HeardOutputs } from '../follow/heard-outputs.ts';
+import type { ApiContext } from '../context/context.ts';
+import { estimateRequestEnd, isPossibleAnywhere } from '../follow/estimate-end.ts';
+import type { ReceivedOutputs } from '../follow/received-outputs.ts';
 import { requestGone } from '../http/api-error.ts';
-import { pictureLinks, requestUrls } from '../http/urls.ts';
-import type { AskStore } from '../server/store-guard.ts';
+import { requestUrls } from '../http/urls.ts';
+import type { WithStore } from '../server/store-guard.ts';
+import { imageLinks } from '../auth/image-links.ts';
 
-/** A request as clients see it. Texts, and with `isInline` the bytes of other outputs, take a second round trip, unless they were heard. */
+/**
+ * Returns a request as clients see it. Texts, and with `isInline` the bytes of other outputs, take a second round trip
+ * unless `received` has them.
+ */
 export async function requestAnswer(
   context: ApiContext,
-  found: RequestStatus,
-  { isInline = false, heard }: { isInline?: boolean; heard?: HeardOutputs } = {},
+  found: RequestSnapshot,
+  { isInline = false, received, pathPrefix }: { isInline?: boolean; received?: ReceivedOutputs; pathPrefix: string },
 ) {
-  const { askStore, kinds, clock } = context;
+  const { withStore, kinds, clock } = context;
   const request = { ...found, isPossible: await isPossibleAnywhere(context, found) };
   const { id, owner, outputs } = request;
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined, linkOf] = await Promise.all([
-    endOf(context, request),
-    kind?.outputs === 'text' ? textsOf(askStore, request) : [],
-    isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request, heard) : undefined,
-    // Once it has ended they are the same at every poll.
+    estimateRequestEnd(context, request),
+    kind?.outputs === 'text' ? textsOf(withStore, request) : [],
+    isInline && kind?.outputs === 'bytes' ? readOutputs(withStore, request, received) : undefined,
+    // Counted from the end of the request, so that links are the same at every poll after it.
     kind?.outputs === 'bytes' && outputs.length > 0
-      ? pictureLinks(askStore, { owner, fromMs: request.endedAtMs ?? clock.now() })
+      ? imageLinks(withStore, { owner, fromMs: request.endedAtMs ?? clock.now(), pathPrefix })
       : undefined,
   ]);
   return {
@@ -40,34 +44,35 @@ export async function requestAnswer(
     ...(eta === undefined ? {} : { eta_seconds: eta }),
     is_possible: request.isPossible,
     attempts: request.attempts,
-    ...kind?.requestView(request, texts),
     ...kind?.resultView(id, outputs, { inlined, linkOf }),
+    // Placed after the result: the request also has the usage of requests without a result.
+    ...kind?.requestView(request, texts, { urlOf: (path) => `${pathPrefix}${path}` }),
     ...(request.error === undefined ? {} : { error: request.error }),
     ...(request.retryOf === undefined ? {} : { retry_of: request.retryOf }),
     ...(request.retriedAs === undefined ? {} : { retried_as: request.retriedAs }),
-    urls: requestUrls(id),
+    urls: requestUrls(id, pathPrefix),
   };
 }
 
-/** What stands of each: by its log, until all are done. */
-async function textsOf(askStore: AskStore, request: RequestStatus): Promise<string[]> {
+/** Returns the current texts: from the log until all are done, then from the outputs. */
+async function textsOf(withStore: WithStore, request: RequestSnapshot): Promise<string[]> {
   const { id, attempts, outputs, outputCount } = request;
   if (attempts === 0) return Array.from({ length: outputCount }, () => '');
-  if (outputs.length < outputCount) return askStore((store) => readTexts(store, id, outputCount));
-  return [...(await readOutputs(askStore, request)).values()].map((data) => data.toString('utf8'));
+  if (outputs.length < outputCount) return withStore((store) => readTexts(store, id, outputCount));
+  return [...(await readOutputs(withStore, request)).values()].map((data) => data.toString('utf8'));
 }
 
-/** All finished ones at once. */
+/** Reads all finished outputs in parallel, by index. */
 async function readOutputs(
-  askStore: AskStore,
-  { id, outputs }: RequestStatus,
-  heard?: HeardOutputs,
+  withStore: WithStore,
+  { id, outputs }: RequestSnapshot,
+  received?: ReceivedOutputs,
 ): Promise<Map<number, Buffer>> {
   const entries = outputs.map(async (info): Promise<[number, Buffer]> => {
     const { index } = info;
     const data =
-      (await heard?.read(askStore, id, info)) ?? (await askStore((store) => readOutput(store, id, index)))?.data;
-    // Its time ended between the two round trips.
+      (await received?.read(withStore, id, info)) ?? (await withStore((store) => readOutput(store, id, index)))?.data;
+    // The request expired between the two round trips.
     if (data === undefined) throw requestGone(id);
     return [index, data];
   });

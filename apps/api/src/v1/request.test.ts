@@ -1,8 +1,8 @@
-import { createRequestId, type Facts } from '@darkroom/core';
+import { createRequestId, type Metadata } from '@darkroom/core';
 import { publishModel } from '@darkroom/store';
 import { allKeys, createCostMeter } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { pictureStatusSchema } from './api-schemas.ts';
+import { imageStatusSchema } from '../openapi/api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { cardWith, openTestApi, type TestApi } from '../testing/test-api.ts';
 
@@ -10,7 +10,7 @@ const neverWas = createRequestId({ model: 'tiny', owner: '', secret: 'not ours',
 
 async function poll(test: TestApi, id: string, query = '') {
   const response = await test.api.request(`/v1/predict/${id}${query}`);
-  return { response, body: pictureStatusSchema.parse(await response.json()) };
+  return { response, body: imageStatusSchema.parse(await response.json()) };
 }
 
 async function codeOf(response: Response): Promise<[number, string]> {
@@ -22,40 +22,40 @@ async function succeed(test: TestApi, body: Record<string, unknown> = {}): Promi
   await startWorker(test.store);
   const id = await test.submit(body);
   const run = await runNext(test.store);
-  for (let index = 0; index < Number(body['n'] ?? 1); index++) await run.output(index, Buffer.from(`picture ${index}`));
+  for (let index = 0; index < Number(body['n'] ?? 1); index++) await run.output(index, Buffer.from(`image ${index}`));
   await run.finish();
   return id;
 }
 
-/** The time of the results is over, and nothing is kept of the request. */
+/** Deletes the keys of a request, as its expiry does. */
 async function forget({ store }: TestApi, id: string): Promise<void> {
   for (const key of await allKeys(store)) if (key.includes(id)) await store.redis.del(key);
 }
 
 describe('GET /v1/predict/<id>', () => {
-  it('says of each picture what the safety checker found, in polls and events, and nothing where there is none', async () => {
+  it('reports the result of the safety checker per image in polls and events, and omits it without a checker', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
-    const flagsOf = async (facts: readonly Facts[]) => {
+    const flagsOf = async (facts: readonly Metadata[]) => {
       const id = await test.submit({ n: facts.length });
       const run = await runNext(test.store);
       for (const [index, more] of facts.entries()) await run.output(index, Buffer.from('png'), 300, more);
       await run.finish();
       const { images } = (await poll(test, id)).body;
       const events = await (await test.api.request(`/v1/predict/${id}/events`)).text();
-      const said = [...events.matchAll(/"nsfw_content_detected":(?<flag>true|false)/g)].map(
+      const streamed = [...events.matchAll(/"nsfw_content_detected":(?<flag>true|false)/g)].map(
         ({ groups }) => groups!['flag'],
       );
-      return { polled: images.map((image) => image.nsfw_content_detected), said };
+      return { polled: images.map((image) => image.nsfw_content_detected), streamed };
     };
     const flags = await flagsOf([{ nsfw: true }, { nsfw: false }]);
     expect(flags.polled).toEqual([true, false]);
-    // As pictures come, and in the end.
-    expect(flags.said).toEqual(['true', 'false', 'true', 'false']);
-    expect(await flagsOf([{}])).toEqual({ polled: [undefined], said: [] });
+    // In the event of each image, and again in the terminal event.
+    expect(flags.streamed).toEqual(['true', 'false', 'true', 'false']);
+    expect(await flagsOf([{}])).toEqual({ polled: [undefined], streamed: [] });
   });
 
-  it('shows what a larger picture was made by, as a body that makes it again', async () => {
+  it('shows the parameters of an upscaled image, which reproduce it as a body', async () => {
     const test = await openTestApi();
     await publishModel(test.store, cardWith({ upscales: [2] }));
     const { body } = await poll(test, await test.submit({ upscale: 2 }));
@@ -64,7 +64,7 @@ describe('GET /v1/predict/<id>', () => {
     expect((await poll(test, await test.submit())).body.parameters).not.toHaveProperty('upscale');
   });
 
-  it('is 202 while queued and running, with a time to come back', async () => {
+  it('is 202 with Retry-After while queued and running', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     const queued = await poll(test, id);
@@ -80,21 +80,21 @@ describe('GET /v1/predict/<id>', () => {
     expect(running.body).toMatchObject({ queue_position: null, is_possible: true, images: [], expires_at: null });
   });
 
-  it('is 200 at the end, with pictures, times and all that made them', async () => {
+  it('is 200 at the end, with images, times and parameters', async () => {
     const test = await openTestApi();
     const id = await succeed(test, { n: 2, negative_prompt: 'blur', preview: 'off', seed: 2 ** 32 - 1 });
     const { response, body } = await poll(test, id);
     expect(response.status).toBe(200);
     expect(body).toMatchObject({ status: 'succeeded', progress: 1, seeds: [2 ** 32 - 1, 0] });
-    expect(body.images[1]).toMatchObject({ index: 1, url: `/v1/predict/${id}/images/1`, width: 128, bytes: 9 });
+    expect(body.images[1]).toMatchObject({ index: 1, url: `/v1/predict/${id}/images/1`, width: 128, bytes: 7 });
     expect(body.parameters).toMatchObject({ negative_prompt: 'blur', preview: 'off', num_inference_steps: 12 });
     expect(Date.parse(body.expires_at!) - Date.parse(body.ended_at!)).toBe(3_600_000);
-    // The parameters are a request that makes the same pictures.
+    // Submitting the parameters reproduces the images.
     const again = await poll(test, await test.submit(body.parameters));
     expect(again.body.parameters).toEqual(body.parameters);
   });
 
-  it('says how much of the prompts was not read, once a picture does', async () => {
+  it('reports truncated prompt tokens once the first image is done', async () => {
     const test = await openTestApi();
     const id = await test.submit({ n: 2 });
     await startWorker(test.store);
@@ -111,28 +111,28 @@ describe('GET /v1/predict/<id>', () => {
     expect(events).toMatch(/^event: succeeded\ndata: .*"prompt_tokens_cut":12,"negative_prompt_tokens_cut":0/m);
   });
 
-  it('brings the pictures along when asked', async () => {
+  it('includes the images with images=inline', async () => {
     const test = await openTestApi();
     const id = await succeed(test, { n: 2 });
     const { body } = await poll(test, id, '?images=inline');
-    const pictures = body.images.map(({ b64_json }) => Buffer.from(b64_json!, 'base64').toString());
-    expect(pictures).toEqual(['picture 0', 'picture 1']);
+    const images = body.images.map(({ b64_json }) => Buffer.from(b64_json!, 'base64').toString());
+    expect(images).toEqual(['image 0', 'image 1']);
     const wrong = await test.api.request(`/v1/predict/${id}?images=all`);
     expect(await wrong.json()).toMatchObject({ message: 'images is "all", expected url or inline' });
   });
 
-  it('says why a request failed', async () => {
+  it('returns the error of a failed request', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const id = await test.submit();
-    const error = { code: 'engine_failed', message: 'The model could not make this picture.' };
+    const error = { code: 'engine_failed', message: 'The model could not make this image.' };
     await (await runNext(test.store)).finish({ state: 'failed', error });
     const { response, body } = await poll(test, id);
     expect(response.status).toBe(200);
     expect(body).toMatchObject({ status: 'failed', error });
   });
 
-  it('tells what never was from what is over', async () => {
+  it('distinguishes unknown (404) from expired (410) requests', async () => {
     const test = await openTestApi();
     expect(await codeOf(await test.api.request(`/v1/predict/${neverWas}`))).toEqual([404, 'request_not_found']);
     expect(await codeOf(await test.api.request('/v1/predict/nonsense'))).toEqual([404, 'request_not_found']);
@@ -144,36 +144,36 @@ describe('GET /v1/predict/<id>', () => {
     expect(await codeOf(canceling)).toEqual([410, 'request_gone']);
   });
 
-  it('costs one round trip, and one more for pictures', async () => {
+  it('takes one round trip, and one more for images', async () => {
     const test = await openTestApi();
     const id = await succeed(test, { n: 2 });
     const costOf = await createCostMeter(test.store);
     await poll(test, id);
     expect((await costOf(() => poll(test, id))).sent).toEqual(['hgetall', 'get']);
-    const withPictures = await costOf(() => poll(test, id, '?images=inline'));
-    expect(withPictures.sent).toEqual(['hgetall', 'get', 'hgetall', 'hgetall']);
+    const withImages = await costOf(() => poll(test, id, '?images=inline'));
+    expect(withImages.sent).toEqual(['hgetall', 'get', 'hgetall', 'hgetall']);
   });
 });
 
 describe('GET /v1/predict/<id>/images/<n>', () => {
-  it('gives the bytes, and nothing again to who has them', async () => {
+  it('returns the bytes, and 304 for a matching ETag', async () => {
     const test = await openTestApi();
     const id = await succeed(test);
     const url = `/v1/predict/${id}/images/0`;
     const first = await test.api.request(url);
     expect(first.status).toBe(200);
-    expect(await first.text()).toBe('picture 0');
+    expect(await first.text()).toBe('image 0');
     expect(first.headers.get('content-type')).toBe('image/png');
-    expect(first.headers.get('content-length')).toBe('9');
+    expect(first.headers.get('content-length')).toBe('7');
     expect(first.headers.get('cache-control')).toMatch(/^private, max-age=3(600|59\d)$/);
     const etag = first.headers.get('etag')!;
     const again = await test.api.request(url, { headers: { 'If-None-Match': `"other", W/${etag}` } });
     expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
     const head = await test.api.request(url, { method: 'HEAD' });
-    expect([head.status, await head.text(), head.headers.get('content-length')]).toEqual([200, '', '9']);
+    expect([head.status, await head.text(), head.headers.get('content-length')]).toEqual([200, '', '7']);
   });
 
-  it('is there before the request has ended, and says what is not', async () => {
+  it('returns a finished image before the request ends, and errors for others', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const id = await test.submit({ n: 2 });
@@ -188,7 +188,7 @@ describe('GET /v1/predict/<id>/images/<n>', () => {
       expect(await codeOf(await test.api.request(`${images}/${index}`))).toEqual([404, 'image_not_found']);
     await run.finish({ state: 'canceled' });
     const never = await test.api.request(`${images}/1`);
-    expect(await never.json()).toMatchObject({ message: `Request ${id} is canceled, and has no picture 1.` });
+    expect(await never.json()).toMatchObject({ message: `Request ${id} has ended (canceled) without image 1.` });
   });
 });
 
@@ -197,7 +197,7 @@ async function remove(test: TestApi, id: string): Promise<Response> {
 }
 
 describe('DELETE /v1/predict/<id>', () => {
-  it('cancels what waits, once', async () => {
+  it('cancels a queued request once', async () => {
     const test = await openTestApi();
     const id = await test.submit();
     const first = await remove(test, id);
@@ -207,7 +207,7 @@ describe('DELETE /v1/predict/<id>', () => {
     expect(await codeOf(await remove(test, neverWas))).toEqual([404, 'request_not_found']);
   });
 
-  it('asks what runs to leave, as often as one likes', async () => {
+  it('marks a running request as canceling, any number of times', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const id = await test.submit();

@@ -1,11 +1,11 @@
-/** What a request costs in commands to Redis: the numbers of docs/architecture.md. */
+/** Redis commands per request: the numbers of docs/architecture.md. */
 import { type Costs, createCostMeter } from '@darkroom/testing';
 import { expect, it, vi } from 'vitest';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
-import { openTextApi, runNextText, textFacts, textModel } from '../testing/text-model.ts';
+import { openImageAndTextApi, runNextText, textFacts, textModel } from '../testing/text-model.ts';
 
-/** With models and secrets read; they are asked for again when `nextSecond` was called. */
+/** Opens a metered API with models and secrets cached; `nextSecond` expires the cache. */
 async function openMetered() {
   let nowMs = Date.now();
   const app = await openTestApi({ clock: { now: () => nowMs } });
@@ -22,7 +22,7 @@ async function startWorkers({ store }: TestApi, count: number): Promise<void> {
   await Promise.all(Array.from({ length: count }, (_value, index) => startWorker(store, { workerId: `w${index}` })));
 }
 
-it('a poll is one round trip, and one more where it says how long it is yet to wait', async () => {
+it('a poll takes one round trip, and one more for eta_seconds', async () => {
   const { app, costOf, get } = await openMetered();
   const path = `/v1/predict/${await app.submit()}`;
   await get(path);
@@ -31,8 +31,8 @@ it('a poll is one round trip, and one more where it says how long it is yet to w
   expect((await costOf(() => get(path))).sent).toEqual(['hgetall', 'get']);
 });
 
-it('a poll of text is another one, for what stands of it: no log is read of one that is done', async () => {
-  const app = await openTextApi('autoregressive');
+it('a poll of a text takes one more round trip for its text; the log is not read once it is done', async () => {
+  const app = await openImageAndTextApi('autoregressive');
   const costOf = await createCostMeter(app.store);
   const get = async (path: string): Promise<Response> => app.api.request(path);
   const path = `/v1/predict/${await app.submit({ model: textModel, n: 2 })}`;
@@ -40,11 +40,11 @@ it('a poll of text is another one, for what stands of it: no log is read of one 
   expect((await costOf(() => get(path))).sent).toEqual(['hgetall', 'get', 'evalsha']);
   const run = await runNextText(app);
   await run.entry({ type: 'delta', offset: 0, text: 'a' });
-  // The first time a script goes as its text.
+  // The first call of a script sends its source.
   await get(path);
   const { sent, inScripts } = await costOf(() => get(path));
   expect(sent).toEqual(['hgetall', 'get', 'evalsha']);
-  // Nor are there previews.
+  // Previews are not read either.
   expect(inScripts).not.toContain('hget');
   for (const index of [0, 1])
     await run.output(
@@ -58,27 +58,27 @@ it('a poll of text is another one, for what stands of it: no log is read of one 
   expect(await (await get(path)).json()).toMatchObject({ texts: [{ text: 'text 0' }, { text: 'text 1' }] });
 });
 
-it('a submit is one round trip', async () => {
+it('a submit takes one round trip', async () => {
   const { app, costOf } = await openMetered();
   expect((await costOf(() => app.submit())).sent).toEqual(['evalsha']);
 });
 
-it('a submit with an Idempotency-Key is three: its key is claimed, it is stored, and what came of it is noted', async () => {
+it('a submit with an Idempotency-Key takes three round trips: claim the key, store the request, settle the key', async () => {
   const { app, costOf } = await openMetered();
   const submit = async (key: string): Promise<void> => {
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key };
     const body = JSON.stringify({ prompt: 'a fox' });
     expect((await app.api.request('/v1/predict', { method: 'POST', headers, body })).status).toBe(202);
   };
-  // The first time a script goes as its text.
+  // The first call of a script sends its source.
   await submit('first');
   expect((await costOf(() => submit('second'))).sent).toEqual(['evalsha', 'evalsha', 'evalsha']);
 });
 
 it.each([
-  ['small outputs come with the events of who waits for the end', 6, 409_600, []],
-  ['a large output is read at the end', 70_000, 409_600, ['hgetall']],
-  ['an output of several chunks is read at the end', 6, 3, ['hgetall']],
+  ['a wait for the end takes small outputs from the events', 6, undefined, []],
+  ['a wait for the end reads a large output at the end', 70_000, undefined, ['hgetall']],
+  ['a wait for the end reads an output of several chunks at the end', 6, 3, ['hgetall']],
 ])('%s', async (_what, bytes, chunkBytes, more) => {
   const app = await openTestApi();
   await startWorker(app.store);
@@ -98,12 +98,12 @@ it.each([
     const { images } = (await (await answering).json()) as { images: { b64_json: string }[] };
     expect(images.map(({ b64_json }) => Buffer.from(b64_json, 'base64').equals(data.shift()!))).toEqual([true, true]);
   });
-  // The end itself, and the request as it is then, in one round trip; nobody waits for the rest.
+  // The end and the request in one round trip; the rest is not awaited.
   expect(sent.filter((name) => name !== 'unsubscribe')).toEqual(['evalsha', 'hgetall', 'get', ...more]);
 });
 
 it.each(['/health', '/v1/models', '/v1/models/tiny', '/status'])(
-  '%s asks Redis once a second, however often it is asked',
+  '%s reads Redis once a second, however often it is polled',
   async (path) => {
     const { app, costOf, get, nextSecond } = await openMetered();
     await startWorkers(app, 3);
@@ -128,7 +128,7 @@ it.each(['/health', '/v1/models', 'a poll', 'a submit'])(
       if (what === 'a submit') return app.submit();
       return get(what === 'a poll' ? waiting : what);
     };
-    // The first time a script goes as its text.
+    // The first call of a script sends its source.
     await ask();
     const costs: Pick<Costs, 'sent' | 'inScripts'>[] = [];
     for (const workers of [3, 300]) {
@@ -141,7 +141,7 @@ it.each(['/health', '/v1/models', 'a poll', 'a submit'])(
   },
 );
 
-it('/status looks at a hundred workers of a model, however many there are', async () => {
+it('/status reads at most a hundred workers of a model', async () => {
   const { app, costOf, get, nextSecond } = await openMetered();
   const counts: number[] = [];
   for (const workers of [3, 100, 300]) {
@@ -150,6 +150,6 @@ it('/status looks at a hundred workers of a model, however many there are', asyn
     counts.push((await costOf(() => get('/status'))).sent.length);
   }
   const [few, many, more] = counts;
-  // Two commands for each that is listed.
+  // Two commands per listed worker.
   expect([many! - few!, more! - few!]).toEqual([2 * 97, 2 * 97]);
 });

@@ -4,11 +4,12 @@ import {
   drainWorker,
   heartbeatWorker,
   pauseModel,
+  publishModel,
   readTime,
   registerWorker,
   type StoreConnection,
   sweepWorkers,
-  withdrawWorker,
+  drainByOperator,
   type WorkerIdentity,
 } from '@darkroom/store';
 import { allKeys, dispatchNext, testEnvelope } from '@darkroom/testing';
@@ -16,9 +17,9 @@ import { expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
 import { type Status, statusSchema } from './status.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
-import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import { cardWith, openTestApi, type TestApi } from '../testing/test-api.ts';
 
-/** Another than that of Redis. */
+/** Differs from the clock of Redis. */
 const clock = { now: () => 0 };
 
 async function status(test: TestApi): Promise<Status> {
@@ -32,18 +33,18 @@ async function register(
   workerId: string,
   state: 'loading' | 'ready' = 'ready',
 ): Promise<WorkerIdentity> {
-  const identity = { model: 'tiny', workerId, incarnation: workerId };
+  const identity = { shard: 'tiny', workerId, incarnation: workerId };
   const info = { device: 'cpu', host: 'box', pid: 7, version: '0.1.0' };
   await registerWorker(store, identity, { state, capacity: 4, info });
   return identity;
 }
 
-/** A time that Redis wrote down of a worker. */
+/** Returns a stored time of a worker, by the clock of Redis. */
 async function timeOf(store: StoreConnection, workerId: string, field: 'registeredAtMs' | 'heartbeatAtMs') {
   return new Date(Number(await store.redis.hget(store.keysOf('tiny').worker(workerId), field))).toISOString();
 }
 
-it('a model without workers and requests', async () => {
+it('shows a model without workers and requests', async () => {
   const test = await openTestApi({ clock });
   const beforeMs = await readTime(test.store);
   const { time, ...answer } = await status(test);
@@ -66,10 +67,20 @@ it('a model without workers and requests', async () => {
     ],
     failures: [],
     failed_to_load: [],
+    refused_files: [],
   });
 });
 
-it('workers in every state', async () => {
+it('lists the files that a model is served without, with the reason', async () => {
+  const refusedFiles = [{ file: 'loras/other.safetensors', reason: 'is for another model' }];
+  const test = await openTestApi({ clock });
+  await publishModel(test.store, cardWith({ refusedFiles }));
+  expect((await status(test)).refused_files).toEqual([{ model: 'tiny', ...refusedFiles[0] }]);
+  const models = (await (await test.api.request('/v1/models')).json()) as { data: object[] };
+  expect(JSON.stringify(models)).not.toContain('other.safetensors');
+});
+
+it('shows workers in every state', async () => {
   const test = await openTestApi({ clock });
   const { store } = test;
   const busy = await register(store, 'busy');
@@ -80,11 +91,11 @@ it('workers in every state', async () => {
   for (const id of ['idle', 'leaving', 'drained']) others.push(await register(store, id));
   others.push(await register(store, 'loading', 'loading'));
   await drainWorker(store, others[2]!);
-  await withdrawWorker(store, others[3]!);
+  await drainByOperator(store, others[3]!);
   const range = { fast: 20, slow: 30 };
-  // Half of what a worker may miss.
+  // Half of the sweeps that a worker may miss.
   for (let sweep = 0; sweep < 3; sweep++) {
-    expect(await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 4 })).toEqual([]);
+    expect((await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 4 })).reaped).toEqual([]);
     for (const worker of others) {
       const pace = { costMs: range, stepMs: range, remainingCost: 1 };
       await heartbeatWorker(store, worker, worker === busy ? { pace } : {});
@@ -120,14 +131,14 @@ it('workers in every state', async () => {
   expect(workers[2]).toMatchObject({ step_ms: null });
 });
 
-it('lists a hundred workers of a model, and counts them all', async () => {
+it('lists at most a hundred workers of a model, but counts all', async () => {
   const test = await openTestApi({ clock });
   for (let index = 0; index < 120; index++) await register(test.store, `w${index}`);
   const { workers, queues } = await status(test);
   expect([workers.length, queues[0]?.workers]).toEqual([100, 120]);
 });
 
-it('queues, rates and failures', async () => {
+it('shows queues, rates and failures', async () => {
   const test = await openTestApi({ clock });
   const { store } = test;
   await startWorker(store);
@@ -155,7 +166,7 @@ it('queues, rates and failures', async () => {
       running: 1,
       workers: 1,
       oldest_age_s: (Date.parse(time) - admittedAtMs) / 1000,
-      // One and a canceled one, in five minutes.
+      // One succeeded and one canceled request in five minutes.
       per_minute: { finished: 0.4, failed: 0.2 },
       ended: { succeeded: 1, failed: 1, canceled: 1, expired: 0 },
       requeued: { worker_lost: 0, engine_failed: 0, worker_stopped: 0 },
@@ -164,7 +175,7 @@ it('queues, rates and failures', async () => {
   expect(failures).toMatchObject([{ model: 'tiny', reason: 'the engine failed' }]);
 });
 
-it('rates are of the last minutes by the clock of Redis: what is older does not count', async () => {
+it('computes rates over the last minutes by the clock of Redis', async () => {
   const test = await openTestApi({ clock });
   const { store } = test;
   await startWorker(store);
@@ -173,7 +184,7 @@ it('rates are of the last minutes by the clock of Redis: what is older does not 
   let [key] = (await allKeys(store)).filter((name) => name.includes(':minute:'));
   const rates: unknown[] = [];
   for (const ago of [3, 6]) {
-    // As if it had ended then.
+    // Backdates the end.
     const minute = store.keysOf('tiny').minute(Math.floor((await readTime(store)) / 60_000) - ago);
     await store.redis.rename(key!, minute);
     key = minute;
@@ -182,7 +193,7 @@ it('rates are of the last minutes by the clock of Redis: what is older does not 
   expect(rates).toEqual([0.2, 0]);
 });
 
-it('needs a key on a server that has keys', async () => {
+it('requires a key on a server with keys', async () => {
   const key = { name: 'alice', weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
   const test = await openTestApi({ apiKeys: new Map([[hashKey('secret'), key]]) });
   expect((await test.api.request('/status')).status).toBe(401);

@@ -5,21 +5,21 @@ import {
   listShardsByModel,
   readLoadFailures,
   readStats,
-  readTally,
+  readCounters,
   readTime,
   readWorkers,
   type StoreConnection,
   sumEnded,
   sumStats,
-  sumTallies,
+  sumCounters,
   type WorkerStatus,
 } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
-import { commonErrors, jsonAnswer, type Route } from '../http/api-route.ts';
+import type { ApiContext } from '../context/context.ts';
+import { commonErrors, jsonAnswer, type Route } from '../openapi/api-route.ts';
 import { noStore } from '../http/urls.ts';
 import { createCached } from '../server/cached.ts';
-import { count } from './api-schemas.ts';
+import { count } from '../openapi/api-schemas.ts';
 
 const time = z.iso.datetime();
 
@@ -29,48 +29,53 @@ const workerStatusSchema = z
     model: z.string(),
     state: z.enum(['loading', 'idle', 'busy', 'asleep', 'draining', 'silent']).openapi({
       description:
-        '`asleep`: it has freed the memory of its model, and loads it for the next request, or is about to for those it has. `draining`: it gets no more requests. `silent`: no heartbeat, it counts as dead.',
+        '`asleep`: it has freed the memory of its model, and loads it for the next request, or is about to. `draining`: it gets no new requests. `silent`: no heartbeat; it counts as dead.',
     }),
-    loaded: z.boolean().openapi({ description: 'It has its model in memory and is alive.' }),
+    loaded: z.boolean().openapi({ description: 'True if it is alive and has its model in memory.' }),
     draining: z.boolean(),
-    stopping: z.boolean().openapi({ description: 'It ends, and gives back what it has; else an operator drains it.' }),
+    stopping: z.boolean().openapi({
+      description:
+        'True if it drains because it is stopping, and requeues its requests; false if an operator drains it.',
+    }),
     device: z.string().nullable(),
     host: z.string().nullable(),
     version: z.string().nullable(),
     changed_files: z.string().nullable().openapi({
       description:
-        'Files of its model that were replaced since it was loaded: what was loaded is served until a reload.',
+        'Files of its model that were replaced since it was loaded: the loaded version is served until a restart.',
     }),
-    rows: count.openapi({ description: 'Pictures that can share a step there.' }),
+    rows: count.openapi({ description: 'Slots: rows that can share a step.' }),
     free_rows: count,
     registered_at: time,
     last_heartbeat_at: time.openapi({ description: 'By the clock of Redis.' }),
     step_ms: z
       .strictObject({ fast: z.number(), slow: z.number() })
       .nullable()
-      .openapi({ description: 'How long its last steps took: one in ten was faster, one in ten slower.' }),
+      .openapi({ description: 'Duration of its last steps: the 10th and 90th percentile.' }),
   })
   .openapi('WorkerStatus');
 
 const queueStatusSchema = z
   .strictObject({
     model: z.string(),
-    paused: z.boolean().openapi({ description: 'By an operator: what is queued waits, what runs goes on.' }),
+    paused: z
+      .boolean()
+      .openapi({ description: 'True if an operator has paused it: queued requests wait, running ones continue.' }),
     queued: count,
     running: count,
     workers: count.openapi({
-      description: 'Registered ones, also those beyond the hundred of a model that are listed.',
+      description: 'Registered workers, including those beyond the hundred per model that are listed.',
     }),
-    oldest_age_s: z.number().min(0).nullable().openapi({ description: 'Of the oldest waiting request.' }),
+    oldest_age_s: z.number().min(0).nullable().openapi({ description: 'Age of the oldest waiting request.' }),
     per_minute: z.strictObject({ finished: z.number().min(0), failed: z.number().min(0) }).openapi({
-      description: 'Mean of the last five minutes; finished ones include those that were canceled.',
+      description: 'Mean of the last five minutes; `finished` includes canceled requests.',
     }),
     ended: z
       .strictObject({ succeeded: count, failed: count, canceled: count, expired: count })
-      .openapi({ description: 'Since this Redis began.' }),
+      .openapi({ description: 'Ended requests since the Redis data was created.' }),
     requeued: z
       .strictObject({ worker_lost: count, engine_failed: count, worker_stopped: count })
-      .openapi({ description: 'Running requests that went back to the queue, since this Redis began.' }),
+      .openapi({ description: 'Running requests that were requeued since the Redis data was created.' }),
   })
   .openapi('QueueStatus');
 
@@ -81,40 +86,49 @@ export const statusSchema = z
     queues: z.array(queueStatusSchema),
     failures: z
       .array(z.strictObject({ model: z.string(), failed_at: time, reason: z.string() }))
-      .openapi({ description: 'The last ones of each model, newest first.' }),
+      .openapi({ description: 'The last failures of each model, newest first.' }),
     failed_to_load: z
       .array(z.strictObject({ model: z.string(), host: z.string(), failed_at: time, reason: z.string() }))
       .openapi({
         description:
-          'Models that a worker could not load in the last minute: such a worker is `loading`, or not registered.',
+          'Models that a worker failed to load in the last minute: such a worker is `loading`, or not registered.',
       }),
+    refused_files: z
+      .array(z.strictObject({ model: z.string(), file: z.string(), reason: z.string() }))
+      .openapi({ description: 'Files that a model is served without, such as adapters that do not fit it.' }),
   })
   .openapi('Status');
 
 export type Status = z.infer<typeof statusSchema>;
 
-/** What `per_minute` is a mean of. */
+/** Window of the means in `per_minute`. */
 const minutes = 5;
 const failuresPerModel = 10;
 
-/** More of a model's workers are counted, and not shown one by one. */
+/** Maximum listed workers per model; all are counted. */
 const shownWorkers = 100;
 
-/** Read once a second at most, however often it is asked for. */
-export function statusRoute({ askStore, clock }: ApiContext): Route {
-  const status = createCached(clock, () => askStore(readStatus));
+/** Returns the status route. It reads Redis at most once a second. */
+export function statusRoute({ withStore, clock, models }: ApiContext): Route {
+  const status = createCached(clock, async () => {
+    const [read, cards] = await Promise.all([withStore(readStatus), models.get()]);
+    const refused = cards.flatMap(({ id, refusedFiles = [] }) =>
+      refusedFiles.map(({ file, reason }) => ({ model: id, file, reason })),
+    );
+    return { ...read, refused_files: refused };
+  });
   return {
     method: 'get',
     path: '/status',
     summary: 'Workers, queues, rates and failures',
     description:
-      'For operators and dashboards without Prometheus. Of the whole system, whoever asks; no request is named.',
-    responses: { ...commonErrors, 200: jsonAnswer('As it is now.', statusSchema) },
+      'For operators and dashboards without Prometheus. Covers the full system for every owner; shows no request ids.',
+    responses: { ...commonErrors, 200: jsonAnswer('The current state.', statusSchema) },
     handle: async (c) => c.json(await status.get(), 200, noStore),
   };
 }
 
-async function readStatus(store: StoreConnection): Promise<Status> {
+async function readStatus(store: StoreConnection): Promise<Omit<Status, 'refused_files'>> {
   const reads = [listShardsByModel(store), readLoadFailures(store), readTime(store)] as const;
   const [shards, loadFailures, nowMs] = await Promise.all(reads);
   const models = await Promise.all(
@@ -141,16 +155,16 @@ type ModelStatus = Awaited<ReturnType<typeof readModel>>;
 
 async function readModel(store: StoreConnection, shards: readonly string[], nowMs: number) {
   const ofAll = <Value>(read: (shard: string) => Promise<Value>) => Promise.all(shards.map(read));
-  const [stats, tallies, workers, failures, ended] = await Promise.all([
+  const [stats, counterLists, workers, failures, ended] = await Promise.all([
     ofAll((shard) => readStats(store, shard)),
-    ofAll((shard) => readTally(store, shard)),
+    ofAll((shard) => readCounters(store, shard)),
     ofAll((shard) => readWorkers(store, shard, shownWorkers)),
     ofAll((shard) => listDead(store, shard, failuresPerModel)),
     ofAll((shard) => countEnded(store, shard, { minutes, nowMs })),
   ]);
   return {
     stats: sumStats(stats),
-    tally: sumTallies(tallies),
+    counters: sumCounters(counterLists),
     workers: workers.flat().slice(0, shownWorkers),
     failures: failures
       .flat()
@@ -180,10 +194,10 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
   };
 }
 
-function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status['queues'][number] {
+function queueView({ stats, counters, ended }: ModelStatus, nowMs: number): Status['queues'][number] {
   const { model, queued, running, oldestQueuedAtMs, workers } = stats;
   const finished = ended.succeeded + ended.canceled;
-  const ends = tally.ends.map(({ state, counts }) => [state, counts.reduce((sum, count) => sum + count, 0)]);
+  const ends = counters.ends.map(({ state, counts }) => [state, counts.reduce((sum, count) => sum + count, 0)]);
   return {
     model,
     paused: stats.isPaused,
@@ -193,7 +207,7 @@ function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status[
     per_minute: { finished: finished / minutes, failed: ended.failed / minutes },
     workers: workers.loading + workers.idle + workers.busy + workers.asleep + workers.draining,
     ended: Object.fromEntries(ends) as Record<TerminalState, number>,
-    requeued: tally.requeues,
+    requeued: counters.requeues,
   };
 }
 

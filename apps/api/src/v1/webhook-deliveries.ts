@@ -1,11 +1,11 @@
-/** What came of the owner's webhooks, and the secret they are signed with. */
+/** Routes of an owner's webhook deliveries and signing secret. */
 import { isoTime } from '@darkroom/core';
 import { listDeliveries, readWebhookSecret, resendDelivery, type WebhookDelivery } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { ApiError, checkField, invalidField } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
+import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
 import { noStore } from '../http/urls.ts';
-import { count, listSchema, requestId, time } from './api-schemas.ts';
+import { count, listSchema, requestId, time } from '../openapi/api-schemas.ts';
 
 const status = z.enum(['failed', 'pending']).default('failed');
 const limit = z
@@ -28,7 +28,7 @@ const webhookDeliverySchema = z
     attempts: count,
     last_error: z.string().nullable().openapi({ example: 'HTTP 503' }),
     created_at: time,
-    failed_at: time.nullable().openapi({ description: 'Null while it is being tried.' }),
+    failed_at: time.nullable().openapi({ description: 'Null while it is pending.' }),
   })
   .openapi('WebhookDelivery');
 export const webhookDeliveryListSchema = listSchema('WebhookDeliveryList', webhookDeliverySchema);
@@ -45,23 +45,23 @@ export const deliveriesRoute: Route = {
   method: 'get',
   path: '/v1/webhooks/deliveries',
   summary: 'Webhooks that were not delivered',
-  description: `Newest first. A failed delivery has used up its attempts, or its receiver answered 410; it is kept for a week. A
-pending one waits for its first attempt or its next. One that succeeded leaves nothing behind.`,
+  description: `Newest first. A failed delivery has used up its attempts, or its receiver answered 410; it is stored for a week. A
+pending one waits for its next attempt. Successful deliveries are not stored.`,
   request: {
     query: z.object({
-      status: status.openapi({ description: '`failed` for good, or `pending`.' }),
+      status: status.openapi({ description: '`failed` (permanently) or `pending`.' }),
       limit: limit.openapi({ description: '1 to 100.' }),
     }),
   },
   responses: {
     ...commonErrors,
-    200: jsonAnswer('Your own.', webhookDeliveryListSchema),
-    400: errorAnswer('The query is wrong.', invalidField('status', 'all', statusExpected)),
+    200: jsonAnswer('Deliveries of your key.', webhookDeliveryListSchema),
+    400: describeErrorAnswer('The query is invalid.', invalidField('status', 'all', statusExpected)),
   },
-  async handle(c, { askStore }) {
+  async handle(c, { withStore }) {
     const state = checkField(status, 'status', c.req.query('status'), statusExpected);
-    const most = Number(checkField(limit, 'limit', c.req.query('limit'), 'a whole number from 1 to 100'));
-    const deliveries = await askStore((store) => listDeliveries(store, c.get('owner'), { state, limit: most }));
+    const maxCount = Number(checkField(limit, 'limit', c.req.query('limit'), 'a whole number from 1 to 100'));
+    const deliveries = await withStore((store) => listDeliveries(store, c.get('owner'), { state, limit: maxCount }));
     return c.json({ object: 'list', data: deliveries.map(deliveryView) }, 200);
   },
 };
@@ -70,17 +70,17 @@ export const resendRoute: Route = {
   method: 'post',
   path: '/v1/webhooks/deliveries/{id}/resend',
   summary: 'Send a failed webhook again',
-  description: 'With all its attempts anew. The message is the same: same `webhook-id`, same body.',
+  description: 'Restarts its attempts. The message stays the same: same `webhook-id`, same body.',
   params: { id: z.string().openapi({ example: exampleId }) },
   responses: {
     ...commonErrors,
-    202: jsonAnswer('To be sent now.', webhookResentSchema),
-    404: errorAnswer('No such delivery.', deliveryNotFound()),
-    409: errorAnswer('It has not failed.', deliveryPending(exampleId)),
+    202: jsonAnswer('The delivery is queued.', webhookResentSchema),
+    404: describeErrorAnswer('No such delivery.', deliveryNotFound()),
+    409: describeErrorAnswer('The delivery has not failed.', deliveryPending(exampleId)),
   },
-  async handle(c, { askStore }) {
+  async handle(c, { withStore }) {
     const id = c.req.param('id') ?? '';
-    switch (await askStore((store) => resendDelivery(store, c.get('owner'), id))) {
+    switch (await withStore((store) => resendDelivery(store, c.get('owner'), id))) {
       case 'resent':
         return c.json({ id, status: 'pending' }, 202);
       case 'pending':
@@ -95,11 +95,11 @@ export const webhookSecretRoute: Route = {
   method: 'get',
   path: '/v1/webhooks/secret',
   summary: 'The secret that your webhooks are signed with',
-  description: `For a library of [Standard Webhooks](https://www.standardwebhooks.com), which checks with it that a message came from
-this server and is not an old one sent again.`,
-  responses: { ...commonErrors, 200: jsonAnswer('Yours.', webhookSecretSchema) },
-  async handle(c, { askStore }) {
-    return c.json({ key: await askStore((store) => readWebhookSecret(store, c.get('owner'))) }, 200, noStore);
+  description: `For a library of [Standard Webhooks](https://www.standardwebhooks.com), which uses it to verify that a message came from
+this server and is not replayed.`,
+  responses: { ...commonErrors, 200: jsonAnswer('The secret of your key.', webhookSecretSchema) },
+  async handle(c, { withStore }) {
+    return c.json({ key: await withStore((store) => readWebhookSecret(store, c.get('owner'))) }, 200, noStore);
   },
 };
 
@@ -118,9 +118,9 @@ function deliveryView(delivery: WebhookDelivery): z.infer<typeof webhookDelivery
 }
 
 function deliveryPending(id: string): ApiError {
-  return new ApiError(409, 'delivery_pending', `Delivery ${id} has not failed: it is still being tried.`);
+  return new ApiError(409, 'delivery_pending', `Delivery ${id} has not failed: it is still pending.`);
 }
 
 function deliveryNotFound(): ApiError {
-  return new ApiError(404, 'delivery_not_found', 'There is no such delivery; those that succeeded are not kept.');
+  return new ApiError(404, 'delivery_not_found', 'There is no such delivery; successful ones are not stored.');
 }

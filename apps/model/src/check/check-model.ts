@@ -2,16 +2,16 @@ import { stat } from 'node:fs/promises';
 import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { GraphDescription, ModelDescription, ModelDirectory } from '@darkroom/diffusion/model-files';
 import { isTextModel } from '@darkroom/language/model-files';
-import { CommandError } from '../command-error.ts';
-import { countText, sizeText } from '../number-text.ts';
-import { table } from '../table.ts';
+import { CommandError } from '../command/command-error.ts';
+import { countText, sizeText } from '../command/number-text.ts';
+import { table } from '../command/table.ts';
 import type { CheckModelOptions } from './check-options.ts';
 import { checkTextModel } from './check-text-model.ts';
 import { componentTable, measurementTable } from './check-tables.ts';
 import { runCheck } from './run-check.ts';
 
 /**
- * Says what a model is, loads it and takes one step, or writes a sentence.
+ * Describes a model, loads it, and runs one step or writes a sentence.
  *
  * @throws DarkroomError or CommandError naming the file and what is wrong.
  */
@@ -19,10 +19,10 @@ export async function checkModel(options: CheckModelOptions): Promise<void> {
   const { directory } = options.model;
   const found = await stat(directory).catch(() => undefined);
   if (found?.isDirectory() !== true) throw new CommandError(`there is no directory ${directory}`);
-  return (await isTextModel(directory)) ? checkTextModel(options) : checkPictureModel(options);
+  return (await isTextModel(directory)) ? checkTextModel(options) : checkImageModel(options);
 }
 
-async function checkPictureModel({ model, signal, write }: CheckModelOptions): Promise<void> {
+async function checkImageModel({ model, signal, write }: CheckModelOptions): Promise<void> {
   const files = await readModelDirectory(model.directory, model);
   const description = describeModel(files);
   write(`${table(factsOf(files, description))}\n\n${graphTable(description.graphs)}\n\n`);
@@ -50,21 +50,28 @@ function factsOf(
     ['schedulers', `${card.schedulers.join(', ')}; ${card.defaultScheduler} by default`],
     ['prompt', `${card.maxPromptTokens} tokens`],
     ...lorasFacts(loras),
-    ['previews', preview === undefined ? 'none (darkroom.json has no preview)' : 'yes'],
+    [
+      'previews',
+      preview === undefined ? 'none (darkroom.json has no preview; tools/export/previews.py fits one)' : 'yes',
+    ],
     [
       'timesteps',
       hasTimestepPerRow
-        ? 'one per row: pictures at different steps share a call of the model'
-        : 'one for all rows: pictures at different steps cost a call of the model each, so batching saves little',
+        ? 'one per row: images at different steps share a call of the model'
+        : 'one for all rows: images at different steps cost a call of the model each, so batching saves little',
     ],
   ];
 }
 
-/** Nothing of a model that takes none and has none. */
-function lorasFacts({ files, graph, problems }: ModelDirectory['loras']): string[][] {
-  if (graph === undefined && problems.length === 0) return [];
-  const there = [...files.values()].map(({ id, rank }) => `${id} (rank ${rank})`);
-  return [['loras', [there.join(', ') || 'none', ...problems.map((problem) => `left out: ${problem}`)].join('; ')]];
+/** Returns rows about LoRAs; none for a model that supports none and has none. */
+function lorasFacts({ files, refused }: ModelDirectory['loras']): string[][] {
+  if (files.size === 0 && refused.length === 0) return [];
+  const there = [...files.values()].map(({ id, rank, leftOut }) => {
+    const without = leftOut.length === 0 ? '' : `, without its changes of ${leftOut.join(' and ')}`;
+    return `${id} (rank ${rank}${without})`;
+  });
+  const others = refused.map(({ file, reason }) => `left out: ${file}: ${reason}`);
+  return [['loras', [there.join(', ') || 'none', ...others].join('; ')]];
 }
 
 function graphTable(graphs: readonly GraphDescription[]): string {

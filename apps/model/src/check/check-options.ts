@@ -1,4 +1,4 @@
-import type { TriedModel } from '../tried-model.ts';
+import type { TriedModel } from './tried-model.ts';
 
 export interface CheckModelOptions {
   model: TriedModel;

@@ -1,26 +1,27 @@
 /**
- * Loads a model, takes one step and ends the picture, in a process of its own: whatever a damaged model does to ONNX
- * Runtime, the one that asked lives on and says so.
+ * Loads an image model, runs one step and decodes, in its own process, so that a crash of ONNX Runtime does not end
+ * the command.
  */
+import { sendToParent } from '@darkroom/core';
 import type { PipelineComponent } from '@darkroom/core';
-import { type LoadModelOptions, loadPipeline } from '@darkroom/diffusion';
-import { createPictureRow, promptOf, stepOpen } from '../picture-rows.ts';
-import { send, serveRequest } from '../serve-request.ts';
+import { type LoadImageModelOptions, loadPipeline } from '@darkroom/diffusion';
+import { createImageRow, promptOf, stepOpen } from './image-rows.ts';
+import { serveRequest } from '../command/serve-request.ts';
 import { type CheckMeasurement, measured } from './measured.ts';
 
-/** The parts of the work, in their order. */
+/** Parts of the check, in order. */
 export type CheckPart = 'load' | 'encode' | 'step' | 'decode';
 
-/** What was measured, by the part of the work, and what the model ran on. The process says it bit by bit. */
+/** Measurements by part, and the devices used. The process sends it in several messages. */
 export interface CheckResult extends Record<CheckPart, CheckMeasurement> {
   components: readonly PipelineComponent[];
 }
 
-async function check({ model }: { model: LoadModelOptions }): Promise<void> {
+async function check({ model }: { model: LoadImageModelOptions }): Promise<void> {
   const pipeline = await measured('load', () => loadPipeline(model));
-  await send({ components: pipeline.components } satisfies Partial<CheckResult>);
+  await sendToParent({ components: pipeline.components } satisfies Partial<CheckResult>);
   const row = await measured('encode', async () => {
-    const created = await createPictureRow(pipeline, { prompt: promptOf(0), seed: 0 });
+    const created = await createImageRow(pipeline, { prompt: promptOf(0), seed: 0 });
     await pipeline.settle();
     return created;
   });

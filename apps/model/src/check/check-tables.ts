@@ -1,9 +1,9 @@
 import type { PipelineComponent } from '@darkroom/core';
-import { sizeText } from '../number-text.ts';
-import { table } from '../table.ts';
+import { sizeText } from '../command/number-text.ts';
+import { table } from '../command/table.ts';
 import type { CheckMeasurement } from './measured.ts';
 
-/** What was done, one line each. */
+/** Formats measurements as a table. */
 export function measurementTable(done: readonly (readonly [what: string, measured: CheckMeasurement])[]): string {
   const rows = done.map(([what, { ms, bytes, peakBytes }]) => [
     what,
@@ -14,7 +14,7 @@ export function measurementTable(done: readonly (readonly [what: string, measure
   return table([['done', 'time', 'memory after it', 'peak until then'], ...rows]);
 }
 
-/** What each part of a model runs on, and why on no other. */
+/** Formats the device of each part of a model, with the reasons for refused devices. */
 export function componentTable(components: readonly PipelineComponent[]): string {
   const rows = components.map(({ part, device, refusals, nodes = {}, remark }) => {
     const counts = Object.entries(nodes).map(([name, count]) => `${count} nodes on ${name}`);

@@ -1,14 +1,14 @@
 import { describeGraphFile } from '@darkroom/diffusion/model-files';
 import type { TextCard } from '@darkroom/kinds';
 import { readTextModelDirectory, type TextModelDirectory, textDtypeFileNames } from '@darkroom/language/model-files';
-import { sizeText } from '../number-text.ts';
-import { table } from '../table.ts';
+import { sizeText } from '../command/number-text.ts';
+import { table } from '../command/table.ts';
 import type { CheckModelOptions } from './check-options.ts';
 import { componentTable, measurementTable } from './check-tables.ts';
 import { runTextCheck } from './run-check.ts';
 import type { TextCheckResult } from './text-check-process.ts';
 
-/** As `checkModel`, of a model of text: it writes a sentence, and how fast. */
+/** Does what `checkModel` does for a text model: writes a sentence and measures the speed. */
 export async function checkTextModel({ model, signal, write }: CheckModelOptions): Promise<void> {
   const files = await readTextModelDirectory(model.directory, model);
   write(`${table(factsOf(files))}\n\n${graphTable(files)}\n\n`);
@@ -46,17 +46,17 @@ function graphTable({ path, graph }: TextModelDirectory): string {
 }
 
 function findingsOf({ mode }: TextCard, { deterministic, text, facts, write }: TextCheckResult): string[][] {
-  // Token by token the first one comes with the prompt.
+  // In autoregressive mode the first token comes with reading the prompt.
   const tokens = facts.completion_tokens - (mode === 'autoregressive' ? 1 : 0);
   return [
     ['wrote', JSON.stringify(text)],
     [
       'speed',
-      tokens > 0 ? `${((tokens / write.ms) * 1000).toFixed(1)} tokens/s, a row alone` : 'not known of one token',
+      tokens > 0 ? `${((tokens / write.ms) * 1000).toFixed(1)} tokens/s, a row alone` : 'unknown after one token',
     ],
     [
       'deterministic',
-      deterministic.is ? 'yes: a row has the same bytes in any company' : `no: ${deterministic.reason}`,
+      deterministic.is ? 'yes: a row has the same bytes whatever shares its batch' : `no: ${deterministic.reason}`,
     ],
   ];
 }

@@ -1,19 +1,19 @@
-import { send } from '../serve-request.ts';
+import { sendToParent } from '@darkroom/core';
 
-/** How long a part of the work took, the memory that the process has after it, and the most that it has had so far. */
+/** Duration of a part of the check, and the process's memory and peak memory after it. */
 export interface CheckMeasurement {
   readonly ms: number;
   readonly bytes: number;
   readonly peakBytes: number;
 }
 
-/** Does a part of the work, and sends what it took to the process that asked for it, by the part's name. */
+/** Runs a part of the check and sends its measurement to the parent process, under the part's name. */
 export async function measured<Result>(part: string, work: () => Promise<Result>): Promise<Result> {
   const startedAtMs = performance.now();
   const result = await work();
   const ms = performance.now() - startedAtMs;
   const { rss: bytes } = process.memoryUsage();
   const measurement: CheckMeasurement = { ms, bytes, peakBytes: process.resourceUsage().maxRSS * 1024 };
-  await send({ [part]: measurement });
+  await sendToParent({ [part]: measurement });
   return result;
 }

@@ -16,7 +16,7 @@ it('measures loading, one step and decoding', async () => {
   expect(decode.peakBytes).toBeGreaterThanOrEqual(step.peakBytes);
 });
 
-it('has text encoders in memory only where there is enough of it', async ({ skip }) => {
+it('unloads text encoders with LOW_MEMORY', async ({ skip }) => {
   skip(process.platform !== 'linux', 'only of Linux it is known that freed memory is gone from the process');
   const copy = join(await mkdtemp(join(tmpdir(), 'darkroom-check-')), 'tiny');
   onTestFinished(() => rm(join(copy, '..'), { recursive: true }));
@@ -27,13 +27,13 @@ it('has text encoders in memory only where there is enough of it', async ({ skip
   const check = (hasLowMemory: boolean) =>
     runCheck({ model: { directory: copy, threads: 1, hasLowMemory } }, new AbortController().signal);
   const [much, little] = [await check(false), await check(true)];
-  // After it was loaded and tried, and again after a prompt was encoded.
+  // After the load with its warm-up, and again after encoding a prompt.
   for (const part of ['load', 'encode', 'step', 'decode'] as const)
     expect(much[part].bytes - little[part].bytes).toBeGreaterThan(megabytes * 0.8e6);
 });
 
-it("survives its process's death and says how it ended", async () => {
-  // Before it is even up.
+it('reports how its process was killed', async () => {
+  // Before the process is even running.
   const stop = new AbortController();
   const checking = runCheck({ model: { directory, threads: 1 } }, stop.signal);
   stop.abort();
@@ -42,12 +42,12 @@ it("survives its process's death and says how it ended", async () => {
   );
 });
 
-it("says what a model fails by, with ONNX Runtime's own words", async () => {
+it('reports the error of ONNX Runtime for a damaged model', async () => {
   const copy = join(await mkdtemp(join(tmpdir(), 'darkroom-check-')), 'tiny');
   onTestFinished(() => rm(join(copy, '..'), { recursive: true }));
   await cp(directory, copy, { recursive: true });
   await cp(join(copy, 'vae_encoder/model_int8.onnx'), join(copy, 'vae_decoder/model_int8.onnx'));
   await expect(runCheck({ model: { directory: copy } }, new AbortController().signal)).rejects.toThrow(
-    /^vae_decoder\/model_int8\.onnx: does not take latent_sample \[1, 4, 4, 4\], as the other files of the model say it does \(.*sample/,
+    /^vae_decoder\/model_int8\.onnx: does not accept latent_sample \[1, 4, 4, 4\], which the other model files require \(.*sample/,
   );
 });

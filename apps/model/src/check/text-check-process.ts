@@ -1,15 +1,16 @@
-/** Loads a model of text and has it write, in a process of its own, as check-process.ts does with one of pictures. */
+/** Loads a text model and writes a sentence, in its own process, as check-process.ts does for images. */
+import { sendToParent } from '@darkroom/core';
 import type { PipelineComponent } from '@darkroom/core';
 import type { TextCard, TextInput, TextOutputFacts } from '@darkroom/kinds';
 import { loadTextPipeline, readTextModelDirectory, type TextPipeline } from '@darkroom/language';
-import { send, serveRequest } from '../serve-request.ts';
-import type { TriedModel } from '../tried-model.ts';
+import { serveRequest } from '../command/serve-request.ts';
+import type { TriedModel } from './tried-model.ts';
 import { type CheckMeasurement, measured } from './measured.ts';
 
-/** The parts of the work, in their order. */
+/** Parts of the check, in order. */
 export type TextCheckPart = 'load' | 'read' | 'write';
 
-/** What was measured, by the part of the work, and what came of it. The process says it bit by bit. */
+/** Measurements by part, and the text. The process sends it in several messages. */
 export interface TextCheckResult extends Record<TextCheckPart, CheckMeasurement> {
   components: readonly PipelineComponent[];
   deterministic: TextCard['deterministic'];
@@ -17,15 +18,15 @@ export interface TextCheckResult extends Record<TextCheckPart, CheckMeasurement>
   facts: TextOutputFacts;
 }
 
-const wish = 'Write a sentence about the sea.';
-const beginning = 'Once upon a time';
-/** A model that knows no end ends here. */
-const mostTokens = 48;
+const instruction = 'Write a sentence about the sea.';
+const textPrefix = 'Once upon a time';
+/** Limit for models that do not end the text. */
+const tokenLimit = 48;
 
 async function check({ model }: { model: TriedModel }): Promise<void> {
   const pipeline = await measured('load', () => loadTextPipeline(model));
   const { components, card } = pipeline;
-  await send({ components, deterministic: card.deterministic } satisfies Partial<TextCheckResult>);
+  await sendToParent({ components, deterministic: card.deterministic } satisfies Partial<TextCheckResult>);
   const [row] = await pipeline.createRows({ id: 'check', input: await inputFor(model, card) });
   const step = () => stepOnce(pipeline, row!);
   await measured('read', async () => {
@@ -35,15 +36,15 @@ async function check({ model }: { model: TriedModel }): Promise<void> {
     while (!row!.isDone) await step();
   });
   const { data, facts } = await pipeline.finish(row!);
-  await send({ text: new TextDecoder().decode(data), facts: facts as unknown as TextOutputFacts });
+  await sendToParent({ text: new TextDecoder().decode(data), facts: facts as unknown as TextOutputFacts });
 }
 
 async function inputFor(model: TriedModel, card: TextCard): Promise<TextInput> {
   const { codec } = await readTextModelDirectory(model.directory, model);
   const prompt = card.hasChatTemplate
-    ? codec.encode(codec.renderChat([{ role: 'user', content: wish }]), { addSpecialTokens: false })
-    : codec.encode(beginning, { addSpecialTokens: true });
-  const maxTokens = Math.min(mostTokens, card.maxModelTokens - prompt.length);
+    ? codec.encode(codec.renderChat([{ role: 'user', content: instruction }]), { addSpecialTokens: false })
+    : codec.encode(textPrefix, { addSpecialTokens: true });
+  const maxTokens = Math.min(tokenLimit, card.maxModelTokens - prompt.length);
   const greedy = { temperature: 0, topP: 1, topK: 0, minP: 0, presencePenalty: 0, frequencyPenalty: 0 };
   return { prompt, n: 1, maxTokens, ...greedy, logitBias: {}, seed: 0, stop: [], ignoreEos: false };
 }

@@ -1,6 +1,6 @@
-/** A failure of the way to the hub, or of the hub: trying again may help. */
+/** A connection error or a failure of the hub; a retry may help. */
 export class BrokenConnectionError extends Error {
-  /** How long the hub wants to be left alone. */
+  /** Delay that the hub requests (Retry-After), ms. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, { retryAfterMs, cause }: { retryAfterMs?: number | undefined; cause?: unknown } = {}) {
@@ -10,7 +10,7 @@ export class BrokenConnectionError extends Error {
 }
 
 /**
- * Why `fetch` failed, without its wrapping: `fetch failed` says nothing, its cause does.
+ * Wraps an error of `fetch` with the message of its innermost cause, since `fetch failed` alone says nothing.
  *
  * @param what happened, such as `the connection broke`.
  */

@@ -2,38 +2,40 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { CommandError } from '../command-error.ts';
+import { CommandError } from '../command/command-error.ts';
 import { BrokenConnectionError } from './broken-connection-error.ts';
 import { type HubCommit, type HubFile, RangeIgnoredError, readHubFile } from './hub-repo.ts';
-import { retrying } from './retrying.ts';
+import { withRetries } from './retrying.ts';
 
 export interface DownloadOptions {
   hub: HubCommit;
   directory: string;
-  /** Bytes that are there: those of an earlier run, and then as they come. Negative when some are thrown away. */
+  /** Called with bytes found from an earlier run and bytes received; negative when bytes are discarded. */
   onBytes?: (count: number, isReceived: boolean) => void;
 }
 
-/** What a file is called until it is whole: with its checksum, so that it is never continued with something else. */
-export function partOf({ path, checksum }: HubFile): string {
+/**
+ * Returns the name of an incomplete file. It contains the checksum, so that it is never continued with other content.
+ */
+export function partialName({ path, checksum }: HubFile): string {
   return `${path}.${checksum.digest.slice(0, 12)}.part`;
 }
 
 /**
- * Brings one file into a directory, or what is missing of it. It has its own name only when it is whole.
+ * Downloads a file, or the rest of it, into a directory. It gets its final name when it is complete.
  *
- * @throws CommandError if what came is not what the hub says the file is; it is deleted then.
+ * @throws CommandError if the content does not match the hub's checksum; it is then deleted.
  */
 export async function download(file: HubFile, { hub, directory, onBytes }: DownloadOptions): Promise<void> {
   const path = join(directory, file.path);
-  const part = join(directory, partOf(file));
+  const part = join(directory, partialName(file));
   const whole = await readFound(path, file);
   if (whole?.bytes === file.size && isContentOf(file, whole.hash)) return onBytes?.(file.size, false);
   await mkdir(dirname(path), { recursive: true });
   await rm(path, { force: true });
   let { bytes, hash } = (await readFound(part, file)) ?? { bytes: 0, hash: startHash(file) };
   onBytes?.(bytes, false);
-  await retrying(async (onProgress) => {
+  await withRetries(async (onProgress) => {
     const target = await open(part, bytes === 0 ? 'w' : 'a');
     try {
       if (bytes === file.size) return;
@@ -59,13 +61,13 @@ export async function download(file: HubFile, { hub, directory, onBytes }: Downl
     await rm(part);
     onBytes?.(-bytes, false);
     throw new CommandError(
-      `${file.path} is not what the hub says it is (wrong checksum) and was deleted. Run the command again; if it stays so, something on the way changes it.`,
+      `${file.path} does not match the hub's checksum and was deleted. Run the command again; if it happens again, a proxy may be changing the file.`,
     );
   }
   await rename(part, path);
 }
 
-/** What is there of a file; undefined if nothing is, or more than the whole. */
+/** Returns the size and hash of a file on disk; undefined if it is missing or too large. */
 async function readFound(path: string, file: HubFile): Promise<{ bytes: number; hash: Hash } | undefined> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined || found.size > file.size) return undefined;
@@ -74,7 +76,7 @@ async function readFound(path: string, file: HubFile): Promise<{ bytes: number; 
   return { bytes: found.size, hash };
 }
 
-/** Git counts a file's size in. */
+// Git hashes a header with the file's size first.
 function startHash({ checksum, size }: HubFile): Hash {
   return checksum.kind === 'sha256' ? createHash('sha256') : createHash('sha1').update(`blob ${size}\0`);
 }

@@ -1,21 +1,21 @@
-import { CommandError } from '../command-error.ts';
+import { CommandError } from '../command/command-error.ts';
 import { brokenConnection, BrokenConnectionError } from './broken-connection-error.ts';
 import type { RetryOptions } from './retrying.ts';
 
-/** One repository of the hub, and how it is reached. */
+/** A repository of the hub and how to access it. */
 export interface HubAccess extends RetryOptions {
   endpoint: string;
   token: string | undefined;
-  /** Such as `owner/name`. */
+  /** For example `owner/name`. */
   repo: string;
-  /** How long a connection may be silent. */
+  /** Timeout of a connection without data, ms. */
   stallMs?: number;
 }
 
 /**
- * The `fetch` of everything that comes from the hub. Its answers are good ones only.
+ * Fetches from the hub; returns only successful responses.
  *
- * @throws CommandError of a refusal, saying what to do; BrokenConnectionError of everything that may pass.
+ * @throws CommandError for a refusal, with what to do; BrokenConnectionError for errors that may pass.
  */
 export async function fetchFromHub(access: HubAccess, ...[input, init]: Parameters<typeof fetch>): Promise<Response> {
   const signals = [access.signal, ...(init?.signal ? [init.signal] : [])];
@@ -27,7 +27,7 @@ export async function fetchFromHub(access: HubAccess, ...[input, init]: Paramete
     throw brokenConnection('no answer', error);
   }
   if (response.ok) return response;
-  // Or its connection would stay open.
+  // Read the body, or the connection would stay open.
   const body = await response.text().catch(() => '');
   if (response.status === 408 || response.status === 429 || response.status >= 500) {
     const retryAfterMs = Number(response.headers.get('retry-after')) * 1000 || undefined;
@@ -46,7 +46,7 @@ function refusal({ status, headers }: Response, body: string, { repo, endpoint, 
   if (code === 'RevisionNotFound') return `${repo} has no such branch, tag or commit (${status} from ${endpoint}).`;
   if (code === 'EntryNotFound') return `${repo} has no such file (${status} from ${endpoint}).`;
   if (status === 401 || status === 404) {
-    // The hub does not tell a stranger whether a private repository exists.
+    // The hub does not reveal whether a private repository exists.
     const reason = token ? 'HF_TOKEN may not read it' : 'it is private and HF_TOKEN is not set';
     return `There is no ${repo} at ${endpoint}, or ${reason} (${status}).`;
   }

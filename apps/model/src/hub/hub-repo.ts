@@ -1,19 +1,19 @@
 /**
- * A model repository of the Hugging Face hub: its files through the hub's own library, their bytes by plain HTTP with
- * ranges and not by its Xet protocol, so that mirrors and proxies do and a broken download goes on where it was.
+ * A model repository on the Hugging Face hub. Lists files with the hub's own library, but downloads them by HTTP ranges
+ * instead of its Xet protocol, so that mirrors and proxies work and interrupted downloads can resume.
  */
-import { within } from '@darkroom/core';
+import { withTimeLimit } from '@darkroom/core';
 import { type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
-import { CommandError } from '../command-error.ts';
+import { CommandError } from '../command/command-error.ts';
 import { brokenConnection, BrokenConnectionError } from './broken-connection-error.ts';
 import { fetchFromHub, type HubAccess } from './hub-fetch.ts';
-import { retrying } from './retrying.ts';
+import { withRetries } from './retrying.ts';
 
 export interface HubFile {
-  /** From the top of the repository, with `/`. */
+  /** Path in the repository, with `/`. */
   readonly path: string;
   readonly size: number;
-  /** What the hub knows its content by: large files by their SHA-256, small ones as git does. The digest is hexadecimal. */
+  /** Checksum known to the hub, hexadecimal: SHA-256 for large files, the git blob hash for small ones. */
   readonly checksum: { readonly kind: 'sha256' | 'git-blob'; readonly digest: string };
 }
 
@@ -21,26 +21,26 @@ export interface HubCommit extends HubAccess {
   commit: string;
 }
 
-/** The server sends the whole file whatever part of it is asked for. */
+/** The server ignores the Range header and sends the whole file. */
 export class RangeIgnoredError extends BrokenConnectionError {}
 
-const usualStallMs = 60_000;
+const defaultStallMs = 60_000;
 
-/** The commit that a branch, tag or commit stands for right now. */
+/** Resolves a branch, tag or commit to its current commit. */
 export async function resolveCommit(access: HubAccess, revision: string): Promise<string> {
   const { endpoint, repo } = access;
-  const { sha } = await ask(access, (asker) =>
-    modelInfo({ name: repo, revision, additionalFields: ['sha'], ...asker }),
+  const { sha } = await query(access, (requestOptions) =>
+    modelInfo({ name: repo, revision, additionalFields: ['sha'], ...requestOptions }),
   );
   if (typeof sha === 'string' && /^[0-9a-f]{40}$/.test(sha)) return sha;
-  throw new CommandError(`${endpoint} does not say which commit ${revision} of ${repo} is.`);
+  throw new CommandError(`${endpoint} does not report which commit ${revision} of ${repo} is.`);
 }
 
-/** All files of a commit. @throws CommandError if a name would lie outside of a directory. */
+/** Lists all files of a commit. @throws CommandError if a path leads out of the directory. */
 export function listHubFiles(hub: HubCommit): Promise<HubFile[]> {
-  return ask(hub, async (asker) => {
+  return query(hub, async (requestOptions) => {
     const files: HubFile[] = [];
-    for await (const entry of listFiles({ repo: hub.repo, recursive: true, revision: hub.commit, ...asker })) {
+    for await (const entry of listFiles({ repo: hub.repo, recursive: true, revision: hub.commit, ...requestOptions })) {
       if (entry.type !== 'file') continue;
       assertInside(hub.repo, entry.path);
       files.push(hubFileOf(entry));
@@ -49,39 +49,42 @@ export function listHubFiles(hub: HubCommit): Promise<HubFile[]> {
   });
 }
 
-/** One question by way of the library, asked until it is answered. */
-function ask<Answer>(access: HubAccess, question: (asker: Asker) => Promise<Answer>): Promise<Answer> {
-  const { endpoint: hubUrl, token, signal, stallMs = usualStallMs } = access;
-  const asker: Asker = {
+/** Makes a request through the hub's library, with retries. */
+function query<Answer>(
+  access: HubAccess,
+  question: (requestOptions: HubRequestOptions) => Promise<Answer>,
+): Promise<Answer> {
+  const { endpoint: hubUrl, token, signal, stallMs = defaultStallMs } = access;
+  const requestOptions: HubRequestOptions = {
     hubUrl,
     fetch: (input, init) =>
-      within(stallMs, signal, async (both) => {
+      withTimeLimit(stallMs, signal, async (both) => {
         const answer = await fetchFromHub(access, input, { ...init, signal: both });
-        // Its bytes too come within the limit.
+        // The time limit includes the body.
         return new Response(await answer.arrayBuffer(), answer);
       }),
     ...(token === undefined ? {} : { accessToken: token }),
   };
-  return retrying(async () => {
+  return withRetries(async () => {
     try {
-      return await question(asker);
+      return await question(requestOptions);
     } catch (error) {
       signal.throwIfAborted();
-      // An answer that breaks off in the middle, or is no JSON, which a proxy's page of errors is not either.
+      // A response cut short, or not JSON, such as a proxy's error page.
       throw error instanceof CommandError ? error : brokenConnection('the answer cannot be read', error);
     }
   }, access);
 }
 
-type Asker = Pick<Parameters<typeof modelInfo>[0], 'hubUrl' | 'fetch' | 'accessToken'>;
+type HubRequestOptions = Pick<Parameters<typeof modelInfo>[0], 'hubUrl' | 'fetch' | 'accessToken'>;
 
 /**
- * The bytes of a file from a place on.
+ * Streams the bytes of a file from an offset.
  *
- * @throws BrokenConnectionError in the middle of it, when the connection breaks; RangeIgnoredError at once.
+ * @throws BrokenConnectionError if the connection breaks midway; RangeIgnoredError at once.
  */
 export async function* readHubFile(hub: HubCommit, { path, size }: HubFile, start: number): AsyncGenerator<Uint8Array> {
-  const { endpoint, repo, commit, token, signal, stallMs = usualStallMs } = hub;
+  const { endpoint, repo, commit, token, signal, stallMs = defaultStallMs } = hub;
   const url = `${endpoint}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
   const headers = new Headers(token === undefined ? {} : { authorization: `Bearer ${token}` });
   if (start > 0) headers.set('range', `bytes=${start}-${size - 1}`);
@@ -113,7 +116,7 @@ function hubFileOf({ path, size, oid = '', lfs }: ListFileEntry): HubFile {
   return { path, size: lfs.size, checksum: { kind: 'sha256', digest: lfs.oid } };
 }
 
-/** A repository's names become paths here, whose author may be anybody. */
+/** Refuses paths outside of the model's directory: repositories are untrusted. */
 function assertInside(repo: string, path: string): void {
   const parts = path.split('/');
   const isInside = parts.every((part) => !['', '.', '..'].includes(part)) && !/[\\:\0]/u.test(path);

@@ -1,37 +1,37 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { backOffMs, retry } from '@darkroom/core';
 import { BrokenConnectionError } from './broken-connection-error.ts';
 
-/** Failures in a row after which it is given up; with the pauses between them that takes about two minutes. */
-const mostFailures = 7;
-/** The longest wish of the hub to be left alone that is granted. */
-const longestPauseMs = 300_000;
+/** Max. consecutive failures; with the pauses between them about two minutes. */
+const maxFailures = 7;
+/** Max. Retry-After that is honoured, ms. */
+const maxRetryAfterMs = 300_000;
 
 export interface RetryOptions {
   signal: AbortSignal;
-  /** The pause after so many failures in a row. */
+  /** Returns the pause after this many consecutive failures, ms. */
   pauseMs?: (failures: number) => number;
-  say: (message: string) => void;
+  report: (message: string) => void;
 }
 
 /**
- * Does something until it succeeds, as long as what it fails by may pass.
+ * Retries an operation as long as it fails with a BrokenConnectionError.
  *
- * @param attempt told to call `onProgress` when it got anywhere: failures are counted in a row.
- * @throws BrokenConnectionError the last one, or whatever else `attempt` throws.
+ * @param attempt calls `onProgress` on progress, which resets the count of failures.
+ * @throws the last BrokenConnectionError, or any other error of `attempt`.
  */
-export async function retrying<Result>(
+export async function withRetries<Result>(
   attempt: (onProgress: () => void) => Promise<Result>,
-  { signal, pauseMs = (failures) => Math.min(30_000, 500 * 2 ** failures), say }: RetryOptions,
+  { signal, pauseMs = (failures) => backOffMs(failures, { firstMs: 1000, maxMs: 30_000 }), report }: RetryOptions,
 ): Promise<Result> {
-  for (let failures = 0; ;) {
-    try {
-      return await attempt(() => (failures = 0));
-    } catch (error) {
-      if (!(error instanceof BrokenConnectionError) || ++failures >= mostFailures) throw error;
-      const wantedMs = Math.min(longestPauseMs, error.retryAfterMs ?? 0);
-      const waitMs = Math.max(wantedMs, pauseMs(failures));
-      say(`${error.message}; trying again in ${(waitMs / 1000).toFixed(waitMs < 1000 ? 1 : 0)} s`);
-      await delay(waitMs, undefined, { signal });
-    }
-  }
+  let failures = 0;
+  return retry(() => attempt(() => (failures = 0)), {
+    signals: [signal],
+    pauseMs(error) {
+      if (!(error instanceof BrokenConnectionError) || ++failures >= maxFailures) return undefined;
+      const retryAfterMs = Math.min(maxRetryAfterMs, error.retryAfterMs ?? 0);
+      const waitMs = Math.max(retryAfterMs, pauseMs(failures));
+      report(`${error.message}; trying again in ${(waitMs / 1000).toFixed(waitMs < 1000 ? 1 : 0)} s`);
+      return waitMs;
+    },
+  });
 }

@@ -1,6 +1,6 @@
 import { modelDtypes } from '@darkroom/core';
 import { readTextModelConfig, textDtypeFileNames } from '@darkroom/language/model-files';
-import { CommandError } from '../command-error.ts';
+import { CommandError } from '../command/command-error.ts';
 import { download } from '../hub/download.ts';
 import { type ChooseOptions, type ChosenFiles, isAboutTheModel, likelyWeightsOf } from './chosen-files.ts';
 
@@ -8,11 +8,10 @@ const configs = ['config.json', 'generation_config.json'];
 const tokenizers = ['tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'chat_template.jinja'];
 
 /**
- * Chooses one graph and what stands beside it. config.json comes before anything else: a family that does not run here is
- * not worth a download.
+ * Chooses one graph and the files it needs. Downloads config.json first: an unsupported family is not worth a download.
  *
- * @throws CommandError saying what there is instead, if there is no graph in the dtype asked for.
- * @throws DarkroomError `model_unsupported` if config.json is not one of a model that runs here.
+ * @throws CommandError with the alternatives, if there is no graph in the requested dtype.
+ * @throws DarkroomError `model_unsupported` if config.json is not one of a supported model.
  */
 export async function chooseTextFiles({ hub, files, directory, dtypes }: ChooseOptions): Promise<ChosenFiles> {
   const { repo } = hub;
@@ -23,7 +22,7 @@ export async function chooseTextFiles({ hub, files, directory, dtypes }: ChooseO
   const dtype = dtypes.all === 'auto' ? there[0] : there.find((each) => each === dtypes.all);
   if (there.length === 0) {
     const expected = modelDtypes.map(graphPath).join(', ');
-    throw new CommandError(`${repo} has none of ${expected}; tools/export makes them of a model of PyTorch's`);
+    throw new CommandError(`${repo} has none of ${expected}; tools/export makes them from a PyTorch model`);
   }
   if (dtype === undefined)
     throw new CommandError(

@@ -1,19 +1,19 @@
 import type { DtypeChoice } from '@darkroom/core';
 import type { HubCommit, HubFile } from '../hub/hub-repo.ts';
 
-/** What is to be downloaded of a repository. */
+/** Files to download from a repository. */
 export interface ChosenFiles {
   /** Configurations, tokenizers, texts. */
   readonly small: readonly HubFile[];
   readonly graphs: readonly HubFile[];
-  /** What looks like the weights of these graphs; only the graphs themselves can say. */
+  /** Files named like weights of these graphs; only the graphs themselves tell for certain. */
   readonly likelyWeights: readonly HubFile[];
 }
 
 export interface ChooseOptions {
   hub: HubCommit;
   files: readonly HubFile[];
-  /** Where the file that says what the model is comes before the others. */
+  /** Directory for the file that identifies the model, which is downloaded first. */
   directory: string;
   dtypes: DtypeChoice;
 }
@@ -21,7 +21,7 @@ export interface ChooseOptions {
 const topFiles = /^(?:readme|licen[cs]e|notice|copying)[^/]*$/i;
 const licences = /^licen[cs]es\/[^/]+$/i;
 
-/** Whether a file says for people what the model is, and what may be done with it. */
+/** Returns true for readme, licence and notice files. */
 export function isAboutTheModel(path: string): boolean {
   return topFiles.test(path) || licences.test(path);
 }

@@ -6,25 +6,25 @@ const schema = z.looseObject({
   endpoint: z.string(),
   repo: z.string(),
   revision: z.string(),
-  /** All files are of this one. */
+  /** Commit that `revision` named at the time of the download. */
   commit: z.string(),
   dtype: z.string(),
 });
 
-/** Where a model's directory came from. */
+/** Repository, commit and dtype of a downloaded model. */
 export type ModelSource = z.infer<typeof schema>;
 
-/** In the model's directory; nothing else reads it. */
+/** File in the model's directory; only the `model` command reads it. */
 export const sourceFileName = 'source.json';
 
-/** undefined: not downloaded by us. */
+/** Reads the source of a model; undefined if the model was not downloaded by this command. */
 export async function readModelSource(directory: string): Promise<ModelSource | undefined> {
   const text = await readFile(join(directory, sourceFileName), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
   try {
     return schema.parse(JSON.parse(text));
   } catch {
-    // Somebody else's file of this name.
+    // Another program's file of the same name.
     return undefined;
   }
 }

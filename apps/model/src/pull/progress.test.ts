@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest';
-import { Progress } from './progress.ts';
+import { DownloadProgress } from './progress.ts';
 
 function create(isTerminal: boolean) {
   const written: string[] = [];
   let nowMs = 0;
-  const progress = new Progress({ isTerminal, write: (text) => written.push(text), nowMs: () => nowMs });
+  const progress = new DownloadProgress({ isTerminal, write: (text) => written.push(text), nowMs: () => nowMs });
   return { progress, written, at: (ms: number) => (nowMs = ms) };
 }
 
-it('draws how far it is, how fast, and how long it will take', () => {
+it('draws progress, speed and remaining time', () => {
   const { progress, written, at } = create(true);
   progress.expect(3_000_000_000);
   progress.file('unet/model.onnx', 2_000_000_000);
-  // Came with an earlier run.
+  // Bytes of an earlier run.
   progress.add(1_000_000_000, false);
   at(1000);
   progress.add(50_000_000, true);
@@ -22,11 +22,11 @@ it('draws how far it is, how fast, and how long it will take', () => {
   ]);
 });
 
-it('draws no more often than one can see, leaves what is said alone, and ends the line once', () => {
+it('limits redraws, keeps messages readable, and ends the line once', () => {
   const { progress, written } = create(true);
   progress.expect(10);
   for (let count = 0; count < 10; count++) progress.add(1, true);
-  progress.say('the connection broke');
+  progress.report('the connection broke');
   progress.end();
   progress.end();
   expect(written.map((text) => text.replace(/[█░]+/, 'bar').trim())).toEqual([
@@ -38,7 +38,7 @@ it('draws no more often than one can see, leaves what is said alone, and ends th
   ]);
 });
 
-it('writes a line for each file where nobody looks at a terminal', () => {
+it('writes a line per file when the output is not a terminal', () => {
   const { progress, written } = create(false);
   progress.expect(3000);
   progress.file('model_index.json', 605);

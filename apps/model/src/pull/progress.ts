@@ -1,26 +1,26 @@
-import { sizeText } from '../number-text.ts';
+import { sizeText } from '../command/number-text.ts';
 
 const barWidth = 24;
-/** Often enough to look alive. */
+/** Redraw interval, ms. */
 const redrawMs = 100;
-/** What the speed is a mean of. */
+/** Window over which the speed is averaged, ms. */
 const speedWindowMs = 5000;
 
 export interface ProgressOptions {
   write: (text: string) => void;
-  /** A terminal: one line is drawn again and again. Otherwise there is one for each file. */
+  /** On a terminal one line is redrawn; otherwise there is one line per file. */
   isTerminal: boolean;
   nowMs?: () => number;
 }
 
-/** How far the whole of a download is. */
-export class Progress {
+/** Progress display of a whole download. */
+export class DownloadProgress {
   readonly #options: Required<ProgressOptions>;
   #total = 0;
   #done = 0;
   #file = '';
   #drawnAtMs = -Infinity;
-  /** What had come at some moments of the last seconds. */
+  /** Bytes received at some times within the speed window. */
   #samples: { atMs: number; bytes: number }[] = [];
   #received = 0;
 
@@ -28,7 +28,7 @@ export class Progress {
     this.#options = { nowMs: () => performance.now(), ...options };
   }
 
-  /** Bytes that are to come in all. */
+  /** Sets the total number of bytes. */
   expect(bytes: number): void {
     this.#total = bytes;
   }
@@ -38,22 +38,22 @@ export class Progress {
     if (!this.#options.isTerminal) this.#options.write(`${name} (${sizeText(bytes)})\n`);
   }
 
-  /** Bytes of an earlier run count as done, not as speed. */
+  /** Adds bytes. Those of an earlier run count as done, but not for the speed. */
   add(bytes: number, isReceived: boolean): void {
     this.#done += bytes;
     if (isReceived) this.#received += bytes;
     this.#draw();
   }
 
-  /** A line of its own among what is drawn. */
-  say(message: string): void {
+  /** Writes a message on its own line. */
+  report(message: string): void {
     const { write, isTerminal } = this.#options;
     write(`${isTerminal ? '\r\u001b[K' : ''}${message}\n`);
     this.#drawnAtMs = -Infinity;
     this.#draw();
   }
 
-  /** Leaves the terminal as it should be. Does nothing where nothing was drawn, or twice. */
+  /** Ends the drawn line. No effect if nothing was drawn, or when called again. */
   end(): void {
     if (this.#drawnAtMs === -Infinity) return;
     this.#drawnAtMs = -Infinity;

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseDtypeChoice } from '@darkroom/core';
 import { readModelDirectory } from '@darkroom/diffusion/model-files';
-import { externalizeWeights, layOutAsIn2022 } from '@darkroom/testing';
+import { externalizeWeights, convertTo2022Layout } from '@darkroom/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FakeHub } from '../testing/fake-hub.ts';
 import { neededFiles, startTinyRepo } from '../testing/tiny-repo.ts';
-import { Progress } from './progress.ts';
+import { DownloadProgress } from './progress.ts';
 import { pullModel, type PullModelOptions } from './pull-model.ts';
 
 const unet = 'unet/model_int8.onnx';
@@ -35,7 +35,7 @@ function pull(options: Partial<PullModelOptions> = {}) {
     dtypes: parseDtypeChoice('auto')!,
     name: undefined,
     modelsDirectory: models,
-    progress: new Progress({ write: (text) => lines.push(text), isTerminal: false }),
+    progress: new DownloadProgress({ write: (text) => lines.push(text), isTerminal: false }),
     signal: new AbortController().signal,
     pauseMs: () => 0,
     ...options,
@@ -57,7 +57,7 @@ async function expectWhole(directory = 'tiny_model', files = neededFiles): Promi
   expect((await readdir(models)).filter((name) => name.startsWith('.'))).toEqual([]);
 }
 
-/** Takes the weights out of the UNet's file. @returns what is to be `weights.pb` beside it. */
+/** Moves the weights out of the UNet's file. @returns the content for `weights.pb` beside it. */
 async function putWeightsOutside(): Promise<Buffer> {
   const scratch = join(models, 'scratch');
   await mkdir(scratch);
@@ -67,11 +67,11 @@ async function putWeightsOutside(): Promise<Buffer> {
   return readFile(join(scratch, 'weights.pb'));
 }
 
-/** A hub with one. @returns its directory, and what a download brings of it. */
+/** Puts an export in the layout of 2022 on the hub. @returns its directory, and the files to be downloaded. */
 async function putExportOf2022(): Promise<{ tiny: string; files: string[] }> {
   const tiny = join(models, 'scratch');
   await cp(join(vectors, 'stable-diffusion-2/model'), tiny, { recursive: true });
-  layOutAsIn2022(tiny, { timestep: 'float' });
+  convertTo2022Layout(tiny, { timestep: 'float' });
   hub.files.clear();
   const files = await filesIn('scratch');
   for (const file of files) hub.put(file, await readFile(join(tiny, file)), /\.(?:onnx|pb)$/.test(file));
@@ -83,7 +83,7 @@ const rangesOf = (file: string) =>
   hub.seen.filter(({ server, path }) => server === 'cdn' && path.endsWith(file)).map(({ range }) => range);
 
 describe('pulling a model', () => {
-  it('brings what its pipeline needs and nothing else', async () => {
+  it('downloads what its pipeline needs and nothing else', async () => {
     expect(await pull()).toEqual({ directory: join(models, 'tiny_model'), isNew: true });
     await expectWhole();
     expect(new Set(hub.downloads)).toEqual(new Set(neededFiles.map((file) => `${hub.commit}/${file}`)));
@@ -97,19 +97,19 @@ describe('pulling a model', () => {
     expect(lines).toContain('unet/model_int8.onnx (10.1 MB)\n');
   });
 
-  it('does nothing when the same is there, and refuses to mix two', async () => {
+  it('does nothing when the same model exists, and refuses to mix two', async () => {
     await pull();
     hub.seen.length = 0;
     expect(await pull()).toMatchObject({ isNew: false });
     expect(hub.downloads).toEqual([]);
     hub.commit = 'b'.repeat(40);
     await expect(pull()).rejects.toThrow(
-      /tiny_model is there already, from somebody\/Tiny_Model \(auto, commit aaaaaaa\): remove it, or give another --name/,
+      /tiny_model already exists, from somebody\/Tiny_Model \(auto, commit aaaaaaa\): remove it, or set another --name/,
     );
     expect(await pull({ name: 'second' })).toMatchObject({ directory: join(models, 'second') });
   });
 
-  it('shows its token to the hub, and to nobody whom the hub sends it to', async () => {
+  it('sends its token to the hub, and not to servers that the hub redirects to', async () => {
     hub.token = 'hf_secret';
     await pull({ token: 'hf_secret' });
     const authorizations = (server: string) =>
@@ -118,7 +118,7 @@ describe('pulling a model', () => {
     expect(authorizations('cdn')).toEqual(new Set([undefined]));
   });
 
-  it('fetches the weights that a graph has outside', async () => {
+  it('downloads the external weights of a graph', async () => {
     const weights = await putWeightsOutside();
     await expect(pull()).rejects.toThrow(
       'unet/model_int8.onnx has its weights in unet/weights.pb, which the repository does not have.',
@@ -128,15 +128,15 @@ describe('pulling a model', () => {
     await expectWhole('tiny_model', [...neededFiles, 'unet/weights.pb']);
   });
 
-  it('does not fetch weights for a graph that has lost its config.json', async () => {
+  it('does not download weights for a graph without a config.json', async () => {
     const weights = await putWeightsOutside();
     hub.put('unet/weights.pb', weights, true);
     hub.files.delete('unet/config.json');
-    await expect(pull()).rejects.toThrow(/^It cannot run here: unet\/config\.json: is missing/);
+    await expect(pull()).rejects.toThrow(/^The model is not supported: unet\/config\.json: is missing/);
     expect(rangesOf('unet/weights.pb')).toEqual([]);
   });
 
-  it('brings an export of 2022, which has no config.json', async () => {
+  it('downloads an export of 2022, which has no config.json', async () => {
     const { tiny, files } = await putExportOf2022();
     await pull();
     await expectWhole('tiny_model', files);
@@ -145,16 +145,16 @@ describe('pulling a model', () => {
     );
   });
 
-  it('does not fetch the weights of one whose graphs do not say what they are', async () => {
+  it('does not download the weights of an export of 2022 with unrecognized graphs', async () => {
     await putExportOf2022();
     hub.put('unet/model.onnx', hub.files.get('vae_decoder/model.onnx')!.content, true);
     await expect(pull()).rejects.toThrow(
-      /^It cannot run here: unet\/model\.onnx: has neither a config\.json beside it nor/,
+      /^The model is not supported: unet\/model\.onnx: has neither a config\.json beside it nor/,
     );
     expect(rangesOf('unet/weights.pb')).toEqual([]);
   });
 
-  it('takes one dtype of each graph, by the names of its files', async () => {
+  it('selects one dtype per graph by file name', async () => {
     for (const part of ['text_encoder', 'unet', 'vae_decoder', 'vae_encoder']) {
       hub.put(`${part}/model.onnx`, hub.files.get(`${part}/model_int8.onnx`)!.content, true);
     }
@@ -180,7 +180,7 @@ describe('pulling a model', () => {
 });
 
 describe('a broken connection', () => {
-  it('is continued where it broke', async () => {
+  it('is resumed where it broke', async () => {
     hub.failNext(unet, { kind: 'break', afterBytes: 3_000_000 });
     hub.failNext(unet, { kind: 'break', afterBytes: 2_000_000 });
     hub.failNext('vocab.json', { kind: 'break', afterBytes: 100 });
@@ -193,7 +193,7 @@ describe('a broken connection', () => {
     expect(lines.filter((line) => line.includes('trying again in'))).toHaveLength(3);
   });
 
-  it('is given up after some failures in a row, and continued by the next run', async () => {
+  it('fails after several consecutive failures, and is resumed by the next run', async () => {
     for (let at = 0; at < 7; at++) hub.failNext(unet, { kind: 'break', afterBytes: at === 0 ? 4_000_000 : 0 });
     await expect(pull()).rejects.toThrow(/^the connection broke \(/);
     expect(await readdir(models)).toEqual(['.tiny_model.partial']);
@@ -204,14 +204,14 @@ describe('a broken connection', () => {
     expect(rangesOf('text_encoder/model_int8.onnx')).toEqual([]);
   });
 
-  it('that is silent counts as broken', async () => {
+  it('is detected by a stall timeout', async () => {
     hub.failNext(unet, { kind: 'stall', afterBytes: 1_000_000 });
     await pull({ stallMs: 1000 });
     await expectWhole();
     expect(lines).toContain('nothing came for 1 s; trying again in 0.0 s\n');
   });
 
-  it('starts again where the server cannot continue', async () => {
+  it('restarts when the server ignores ranges', async () => {
     hub.failNext(unet, { kind: 'break', afterBytes: 3_000_000 });
     hub.failNext(unet, { kind: 'ignore range' });
     await pull();
@@ -219,7 +219,7 @@ describe('a broken connection', () => {
     expect(rangesOf(unet)).toEqual([undefined, expect.stringMatching(/^bytes=/), undefined]);
   });
 
-  it('is waited out when the hub is busy or broken', async () => {
+  it('is retried when the hub is busy or failing', async () => {
     hub.failNext('/revision/main', { kind: 'status', status: 503 });
     hub.failNext(`/tree/${hub.commit}`, { kind: 'status', status: 429, headers: { 'retry-after': '0' } });
     hub.failNext(unet, { kind: 'status', status: 500 });
@@ -232,16 +232,16 @@ describe('a broken connection', () => {
     ]);
   });
 
-  it('leaves nothing that is taken for a model when it is stopped', async () => {
+  it('leaves no directory that looks like a model when it is stopped', async () => {
     const stop = new AbortController();
     hub.failNext(unet, { kind: 'stall', afterBytes: 1_000_000 });
     let draws = 0;
     let nowMs = 0;
     const pulling = pull({
       signal: stop.signal,
-      progress: new Progress({
+      progress: new DownloadProgress({
         isTerminal: true,
-        // Drawn each time, first before anything of the file has come.
+        // Redraws every time; the first redraw is before any bytes of the file.
         nowMs: () => (nowMs += 1000),
         write: (text) => void (text.includes(unet) && draws++ > 0 && stop.abort()),
       }),
@@ -253,16 +253,16 @@ describe('a broken connection', () => {
   });
 });
 
-describe('a download that is not what it should be', () => {
+describe('a download with wrong content', () => {
   it.each([unet, 'tokenizer/vocab.json'])('is deleted: %s', async (file) => {
     hub.failNext(file, { kind: 'other bytes' });
-    await expect(pull()).rejects.toThrow(`${file} is not what the hub says it is (wrong checksum) and was deleted.`);
+    await expect(pull()).rejects.toThrow(`${file} does not match the hub's checksum and was deleted.`);
     expect((await filesIn('.tiny_model.partial')).filter((path) => path.startsWith(file))).toEqual([]);
     await pull();
     await expectWhole();
   });
 
-  it('is not continued with another commit, and leaves nothing of the first', async () => {
+  it('is not resumed with another commit, and leaves no files of the first', async () => {
     for (let at = 0; at < 7; at++) hub.failNext(unet, { kind: 'break', afterBytes: at === 0 ? 4_000_000 : 0 });
     await expect(pull()).rejects.toThrow(/^the connection broke \(/);
     hub.commit = 'b'.repeat(40);
@@ -289,15 +289,15 @@ describe('a download that is not what it should be', () => {
     },
   );
 
-  it('is refused when the disk is too small, before anything large comes', async () => {
+  it('is refused when the disk is too small, before large files are downloaded', async () => {
     await expect(pull({ freeBytes: async () => 105_000_000 })).rejects.toThrow(
-      /has 105 MB free, and 113 MB are needed, 100 MB of them to spare/,
+      /has 105 MB free, expected 113 MB, including a reserve of 100 MB/,
     );
     expect(hub.downloads).toEqual([`${hub.commit}/model_index.json`]);
   });
 });
 
-describe('a repository that cannot be had', () => {
+describe('a repository that cannot be downloaded', () => {
   it.each<[what: string, change: () => void, options: Partial<PullModelOptions>, message: RegExp]>([
     [
       'is not there',
@@ -323,7 +323,7 @@ describe('a repository that cannot be had', () => {
       'is of another family',
       () => hub.put('model_index.json', '{"_class_name": "FluxPipeline"}'),
       {},
-      /is for the pipeline "FluxPipeline"; these run here: StableDiffusionPipeline, /,
+      /has the pipeline "FluxPipeline"; supported are StableDiffusionPipeline, /,
     ],
     [
       'has no ONNX files',
@@ -341,15 +341,15 @@ describe('a repository that cannot be had', () => {
       'has a model that does not fit together',
       () => hub.put('text_encoder/config.json', '{"vocab_size": 5, "max_position_embeddings": 77, "hidden_size": 128}'),
       {},
-      /^It cannot run here: tokenizer\/vocab\.json: has ids up to 1447/,
+      /^The model is not supported: tokenizer\/vocab\.json: has ids up to 1447/,
     ],
-  ])('says so when it %s', async (_what, change, options, message) => {
+  ])('reports when it %s', async (_what, change, options, message) => {
     change();
     await expect(pull(options)).rejects.toThrow(message);
     expect((await readdir(models)).filter((name) => !name.startsWith('.'))).toEqual([]);
   });
 
-  it('is given up when nobody answers', async () => {
+  it('fails when the hub does not answer', async () => {
     await hub[Symbol.asyncDispose]();
     await expect(pull()).rejects.toThrow(/^no answer \(.*ECONNREFUSED/);
     expect(lines).toHaveLength(6);

@@ -2,30 +2,30 @@ import { mkdir, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { DarkroomError, dtypeChoiceText, isModelId } from '@darkroom/core';
 import { externalFile, readOnnxFile } from '@darkroom/diffusion/model-files';
-import type { PullCommand } from '../arguments.ts';
-import { CommandError } from '../command-error.ts';
-import { download, partOf } from '../hub/download.ts';
+import type { PullCommand } from '../command/arguments.ts';
+import { CommandError } from '../command/command-error.ts';
+import { download, partialName } from '../hub/download.ts';
 import type { HubAccess } from '../hub/hub-fetch.ts';
 import { type HubFile, listHubFiles, resolveCommit } from '../hub/hub-repo.ts';
-import { sizeText } from '../number-text.ts';
+import { sizeText } from '../command/number-text.ts';
 import { type ModelSource, readModelSource, sourceFileName, writeModelSource } from './model-source.ts';
-import type { Progress } from './progress.ts';
+import type { DownloadProgress } from './progress.ts';
 import { kindOfFiles } from './pulled-kind.ts';
 
-export interface PullModelOptions extends Omit<HubAccess, 'say'>, Omit<PullCommand, 'command'> {
-  /** Where models lie, one directory each. */
+export interface PullModelOptions extends Omit<HubAccess, 'report'>, Omit<PullCommand, 'command'> {
+  /** Directory with one subdirectory per model. */
   modelsDirectory: string;
-  progress: Progress;
-  /** Bytes that fit into a directory; the file system's word by default. */
+  progress: DownloadProgress;
+  /** Returns the free bytes of a directory's disk; for tests. */
   freeBytes?: (directory: string) => Promise<number>;
 }
 
-/** Left free on the disk. */
+/** Min. free space left on the disk. */
 const spareBytes = 100_000_000;
 
 /**
- * Downloads what a pipeline needs of a repository. The directory appears under its name when it is whole and can be
- * read; until then it lies beside it, where the next run goes on.
+ * Downloads the files that a pipeline needs. Downloads into a hidden directory, which the next run resumes, and renames
+ * it once the model is complete and readable.
  *
  * @returns the model's directory.
  * @throws CommandError saying what is wrong and what to do.
@@ -34,15 +34,15 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
   const { repo, revision, dtypes, modelsDirectory, endpoint, progress, freeBytes = freeBytesOf } = options;
   const name = options.name ?? modelNameOf(repo);
   const directory = join(modelsDirectory, name);
-  const access = { ...options, say: (message: string) => progress.say(message) };
+  const access = { ...options, report: (message: string) => progress.report(message) };
   const commit = await resolveCommit(access, revision);
   const source = { endpoint, repo, revision, commit, dtype: dtypeChoiceText(dtypes) };
-  if (await isThere(directory, source)) return { directory, isNew: false };
+  if (await isAlreadyPulled(directory, source)) return { directory, isNew: false };
 
   const hub = { ...access, commit };
   const files = await listHubFiles(hub);
   const kind = kindOfFiles(repo, files);
-  // A name with a dot is no model's.
+  // Model ids do not start with a dot.
   const partial = join(modelsDirectory, `.${name}.partial`);
   await mkdir(partial, { recursive: true });
   await writeModelSource(partial, source);
@@ -57,10 +57,10 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
       await download(file, { hub, directory: partial, onBytes: (...bytes) => progress.add(...bytes) });
     }
   };
-  // Small files and graphs first: what is wrong with them is seen before gigabytes have come.
+  // Small files and graphs first: problems in them show before gigabytes are downloaded.
   const needed = [...small, ...graphs];
   await fetchAll(needed, [...needed, ...likelyWeights]);
-  // The files were chosen by their names, which is all that the hub knows. What there is is read as it is.
+  // Files were chosen by name, which is all the hub tells; now check their content.
   await readable(partial, kind.read(partial, name));
   const weights = graphs.flatMap(({ path }) => weightsOf(partial, path, files));
   await fetchAll(weights, [...needed, ...weights]);
@@ -71,7 +71,7 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
   return { directory, isNew: true };
 }
 
-/** What a repository is called here, where a model's name is also its id in requests: the last part of its own name. */
+/** Derives the local name, which is also the model's id, from the last part of the repository's name. */
 function modelNameOf(repo: string): string {
   const name = repo
     .split('/')
@@ -81,23 +81,23 @@ function modelNameOf(repo: string): string {
     .slice(0, 64)
     .replaceAll(/^[._-]+|[._-]+$/g, '');
   if (isModelId(name)) return name;
-  throw new CommandError(`${repo} does not make a model's name: give one with --name`);
+  throw new CommandError(`${repo} does not yield a valid model id: set one with --name`);
 }
 
 function sizeOf(files: readonly HubFile[]): number {
   return files.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Whether the same was downloaded before. @throws CommandError if something else has the name. */
-async function isThere(directory: string, { repo, commit, dtype }: ModelSource): Promise<boolean> {
+/** Returns true if the same model exists. @throws CommandError if the directory contains something else. */
+async function isAlreadyPulled(directory: string, { repo, commit, dtype }: ModelSource): Promise<boolean> {
   if ((await stat(directory).catch(() => undefined)) === undefined) return false;
   const there = await readModelSource(directory);
   if (there?.repo === repo && there.commit === commit && there.dtype === dtype) return true;
   const what = there ? `${there.repo} (${there.dtype}, commit ${there.commit.slice(0, 7)})` : 'something else';
-  throw new CommandError(`${directory} is there already, from ${what}: remove it, or give another --name`);
+  throw new CommandError(`${directory} already exists, from ${what}: remove it, or set another --name`);
 }
 
-/** The files that a graph says its weights are in. */
+/** Returns the files with a graph's external weights. */
 function weightsOf(directory: string, graph: string, files: readonly HubFile[]): HubFile[] {
   const locations = tensorsOf(directory, graph).flatMap(({ external }) => external?.location ?? []);
   return [...new Set(locations)].map((location) => {
@@ -116,7 +116,7 @@ function tensorsOf(directory: string, graph: string): ReturnType<typeof readOnnx
   }
 }
 
-/** What an earlier run of another commit or dtype left. */
+/** Removes files of an earlier run with another commit or dtype. */
 async function removeOthers(directory: string, files: readonly HubFile[]): Promise<void> {
   const kept = new Set([sourceFileName, ...files.map(({ path }) => path)]);
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
@@ -132,14 +132,14 @@ async function assertFits(
 ): Promise<void> {
   let missing = spareBytes;
   for (const file of files) {
-    const names = [file.path, partOf(file)];
+    const names = [file.path, partialName(file)];
     const found = await Promise.all(names.map((name) => stat(join(directory, name)).catch(() => undefined)));
     missing += Math.max(0, file.size - Math.max(...found.map((file) => file?.size ?? 0)));
   }
   const free = await freeBytes(directory);
   if (missing <= free) return;
   throw new CommandError(
-    `The disk of ${directory} has ${sizeText(free)} free, and ${sizeText(missing)} are needed, ${sizeText(spareBytes)} of them to spare.`,
+    `The disk of ${directory} has ${sizeText(free)} free, expected ${sizeText(missing)}, including a reserve of ${sizeText(spareBytes)}.`,
   );
 }
 
@@ -148,12 +148,12 @@ async function freeBytesOf(directory: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** @throws CommandError if a worker could not even read it. */
+/** Converts errors of a model reader. @throws CommandError if a worker could not read the model. */
 async function readable<Value>(directory: string, reading: Promise<Value>): Promise<Value> {
   try {
     return await reading;
   } catch (error) {
     if (!DarkroomError.isInstance(error)) throw error;
-    throw new CommandError(`It cannot run here: ${error.message}. What came was left in ${directory}.`);
+    throw new CommandError(`The model is not supported: ${error.message}. The downloaded files are in ${directory}.`);
   }
 }

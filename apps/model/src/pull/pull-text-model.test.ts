@@ -1,4 +1,4 @@
-/** A model of text, from the server that plays the hub. What a download goes through is tested in pull-model.test.ts. */
+/** Pulls a text model from a fake hub. pull-model.test.ts tests the download itself. */
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { externalizeWeights } from '@darkroom/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FakeHub } from '../testing/fake-hub.ts';
 import { neededTextFiles, startTextRepo } from '../testing/tiny-repo.ts';
-import { Progress } from './progress.ts';
+import { DownloadProgress } from './progress.ts';
 import { pullModel } from './pull-model.ts';
 
 const graph = 'onnx/model_int8.onnx';
@@ -32,12 +32,12 @@ const pull = (dtype = 'auto') =>
     dtypes: parseDtypeChoice(dtype)!,
     name: undefined,
     modelsDirectory: models,
-    progress: new Progress({ write: () => {}, isTerminal: false }),
+    progress: new DownloadProgress({ write: () => {}, isTerminal: false }),
     signal: new AbortController().signal,
     pauseMs: () => 0,
   });
 
-/** All that has come, by its path in the model. */
+/** All downloaded files, relative to the model. */
 async function filesOf(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -47,14 +47,14 @@ async function filesOf(directory: string): Promise<string[]> {
 const isSame = async (directory: string, file: string) =>
   (await readFile(join(directory, file))).equals(hub.files.get(file)!.content);
 
-describe('pulling a model of text', () => {
+describe('pulling a text model', () => {
   it.each([
     ['auto', graph],
     ['int8', graph],
     ['fp32', 'onnx/model.onnx'],
     ['q4', 'onnx/model_q4.onnx'],
     ['fp16', 'onnx/model_fp16.onnx'],
-  ])('in %s brings what it is read with and %s, and nothing else', async (dtype, file) => {
+  ])('in %s downloads the configuration, the tokenizer and %s, and nothing else', async (dtype, file) => {
     const { directory } = await pull(dtype);
     const needed = neededTextFiles.map((path) => (path === graph ? file : path));
     expect(await filesOf(directory)).toEqual([...needed, 'source.json'].toSorted());
@@ -62,7 +62,7 @@ describe('pulling a model of text', () => {
     expect(new Set(hub.downloads)).toEqual(new Set(needed.map((path) => `${hub.commit}/${path}`)));
   });
 
-  it('takes the next dtype there is, and a chat template in a file of its own', async () => {
+  it('selects the next available dtype, and downloads a separate chat template', async () => {
     hub.files.delete(graph);
     hub.put('chat_template.jinja', '{{ messages[0].content }}');
     const { directory } = await pull();
@@ -70,7 +70,7 @@ describe('pulling a model of text', () => {
     expect(await filesOf(directory)).toContain('chat_template.jinja');
   });
 
-  it('brings the weights that the graph has outside', async () => {
+  it('downloads the external weights of the graph', async () => {
     const scratch = await mkdtemp(join(models, 'scratch-'));
     await writeFile(join(scratch, 'model.onnx'), hub.files.get(graph)!.content);
     externalizeWeights(join(scratch, 'model.onnx'), 'model_int8.onnx_data');
@@ -85,7 +85,7 @@ describe('pulling a model of text', () => {
     expect(hub.downloads.filter((path) => path.endsWith('_q4.onnx_data'))).toEqual([]);
   });
 
-  it('goes on where a connection broke', async () => {
+  it('resumes after a broken connection', async () => {
     hub.failNext(graph, { kind: 'break', afterBytes: 500_000 });
     const { directory } = await pull();
     expect(await isSame(directory, graph)).toBe(true);
@@ -95,13 +95,13 @@ describe('pulling a model of text', () => {
 
 const withoutGraphs = () => [...hub.files.keys()].forEach((path) => path.endsWith('.onnx') && hub.files.delete(path));
 
-describe('a model of text that cannot be had', () => {
+describe('a text model that cannot be downloaded', () => {
   it.each<[what: string, dtype: string, change: () => void, message: RegExp]>([
     [
       'is of another family',
       'auto',
       () => hub.put('config.json', '{"model_type": "mamba"}'),
-      /^It cannot run here: config\.json: /,
+      /^The model is not supported: config\.json: /,
     ],
     [
       'has no graph',
@@ -125,7 +125,7 @@ describe('a model of text that cannot be had', () => {
       'has no tokenizer',
       'auto',
       () => hub.files.delete('tokenizer.json'),
-      /^It cannot run here: tokenizer\.json: is missing/,
+      /^The model is not supported: tokenizer\.json: is missing/,
     ],
     [
       'has a graph cut short',
@@ -133,7 +133,7 @@ describe('a model of text that cannot be had', () => {
       () => hub.put(graph, hub.files.get(graph)!.content.subarray(0, 100_000), true),
       /model_int8\.onnx of the repository is not a whole ONNX file: /,
     ],
-  ])('says so when it %s', async (_what, dtype, change, message) => {
+  ])('reports when it %s', async (_what, dtype, change, message) => {
     change();
     await expect(pull(dtype)).rejects.toThrow(message);
     expect((await readdir(models)).filter((name) => !name.startsWith('.'))).toEqual([]);

@@ -1,22 +1,22 @@
 import { describeGraphFile, describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import { readTextModelDirectory } from '@darkroom/language/model-files';
-import { CommandError } from '../command-error.ts';
+import { CommandError } from '../command/command-error.ts';
 import type { HubFile } from '../hub/hub-repo.ts';
-import { choosePictureFiles } from './choose-picture-files.ts';
+import { chooseImageFiles } from './choose-image-files.ts';
 import { chooseTextFiles } from './choose-text-files.ts';
 import type { ChooseOptions, ChosenFiles } from './chosen-files.ts';
 
-/** How models of one kind are downloaded. */
+/** Download of models of one kind. */
 export interface PulledKind {
   choose(options: ChooseOptions): Promise<ChosenFiles>;
-  /** Reads the small files as a worker does. @throws DarkroomError if a worker could not serve it. */
+  /** Reads the small files as a worker does. @throws DarkroomError if a worker could not serve the model. */
   read(directory: string, id: string): Promise<unknown>;
-  /** Looks through the graphs, too, with their weights. @throws as `read`. */
+  /** Checks the graphs with their weights too. @throws as `read`. */
   check(directory: string, id: string): Promise<unknown>;
 }
 
-const pictures: PulledKind = {
-  choose: choosePictureFiles,
+const images: PulledKind = {
+  choose: chooseImageFiles,
   read: (directory, id) => readModelDirectory(directory, { id }),
   check: async (directory, id) => describeModel(await readModelDirectory(directory, { id })),
 };
@@ -27,11 +27,11 @@ const text: PulledKind = {
   check: async (directory, id) => describeGraphFile(directory, (await readTextModelDirectory(directory, { id })).graph),
 };
 
-/** @throws CommandError if a repository's files are those of no kind. */
+/** Returns the kind of a repository. @throws CommandError if its files match no kind. */
 export function kindOfFiles(repo: string, files: readonly HubFile[]): PulledKind {
   const has = (name: string) => files.some(({ path }) => path === name);
-  if (has('model_index.json')) return pictures;
+  if (has('model_index.json')) return images;
   if (has('config.json')) return text;
   const lacks = 'it has no model_index.json at its top, and no config.json';
-  throw new CommandError(`${repo} is neither a diffusers model nor one of text: ${lacks}.`);
+  throw new CommandError(`${repo} is neither a diffusers model nor a text model: ${lacks}.`);
 }

@@ -1,6 +1,6 @@
 /**
- * Plays the Hugging Face hub for one repository, and the server that its large files come from: the routes, headers and
- * answers that huggingface.co gives, over real sockets.
+ * Fake Hugging Face hub with one repository, and the CDN for its large files: the routes, headers and responses of
+ * huggingface.co over real sockets.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 
 export interface FakeFile {
   content: Buffer;
-  /** Large files are kept elsewhere, and known by their SHA-256; the others by Git's digest. */
+  /** Large files are on the CDN and identified by SHA-256; others by git's blob hash. */
   isLarge: boolean;
   digest: string;
 }
@@ -19,7 +19,7 @@ export function fakeFile(bytes: Buffer | string, isLarge: boolean): FakeFile {
   return { content, isLarge, digest: isLarge ? sha256(content) : gitDigest(content) };
 }
 
-/** What happens to one answer. */
+/** Failure of one response. */
 export type Fault =
   | { kind: 'break'; afterBytes: number }
   | { kind: 'stall'; afterBytes: number }
@@ -39,7 +39,7 @@ const pageSize = 5;
 export class FakeHub implements AsyncDisposable {
   readonly repo = 'somebody/Tiny_Model';
   commit = 'a'.repeat(40);
-  /** The token that opens the repository; undefined: it is open to all. */
+  /** Token required to read the repository; none if undefined. */
   token: string | undefined;
   isGated = false;
   files = new Map<string, FakeFile>();
@@ -61,7 +61,7 @@ export class FakeHub implements AsyncDisposable {
     return hub;
   }
 
-  /** Where it is, or was. */
+  /** URL, also after it has been stopped. */
   get endpoint(): string {
     return this.#endpoint;
   }
@@ -70,12 +70,12 @@ export class FakeHub implements AsyncDisposable {
     this.files.set(path, fakeFile(content, isLarge));
   }
 
-  /** The next answer whose path ends so goes wrong. */
+  /** Injects a fault into the next response for a path with this suffix. */
   failNext(path: string, fault: Fault): void {
     this.#faults.push({ path, fault });
   }
 
-  /** What was downloaded, from wherever, in the order it was asked for. */
+  /** Paths of downloads from the hub, in order of the requests. */
   get downloads(): string[] {
     return this.seen.filter(({ server }) => server === 'hub').flatMap(({ path }) => path.split(`/resolve/`)[1] ?? []);
   }
@@ -114,7 +114,7 @@ export class FakeHub implements AsyncDisposable {
     sendJson(response, { ...info, lastModified: '2026-11-01T00:00:00.000Z', sha: this.commit });
   }
 
-  /** A few files on each page, folders among them. */
+  /** Responds with a few files and folders per page. */
   #answerTree(url: URL, response: ServerResponse): void {
     const start = Number(url.searchParams.get('cursor') ?? 0);
     const folders = new Set([...this.files.keys()].flatMap((path) => path.split('/').slice(0, -1)));
@@ -142,7 +142,7 @@ export class FakeHub implements AsyncDisposable {
     if (this.#failed(path, response)) return;
     const file = this.files.get(path.split(`/resolve/${this.commit}/`)[1] ?? '');
     if (file === undefined) return refuse(response, 404, 'EntryNotFound');
-    // As S3 does when it is given two ways of being let in.
+    // S3 refuses requests with two kinds of credentials.
     if (request.headers.authorization !== undefined) return refuse(response, 400, 'InvalidArgument');
     this.#sendFile(file, path, request, response);
   }
@@ -176,7 +176,7 @@ export class FakeHub implements AsyncDisposable {
     return at < 0 ? undefined : this.#faults.splice(at, 1)[0]!.fault;
   }
 
-  /** Answers with the status of a fault that is one. */
+  /** Responds with the status of a pending status fault, if there is one. */
   #failed(path: string, response: ServerResponse): boolean {
     const next = this.#faults.find((fault) => path.endsWith(fault.path));
     if (next?.fault.kind !== 'status') return false;

@@ -4,7 +4,7 @@ import { type FakeFile, fakeFile, FakeHub } from './fake-hub.ts';
 
 const models = resolve(import.meta.dirname, '../../../../models');
 
-/** What a download brings of it. */
+/** Files that a pull downloads from it. */
 export const neededFiles = [
   'NOTICE.md',
   'README.md',
@@ -27,7 +27,7 @@ export const neededFiles = [
   'vae_encoder/model_int8.onnx',
 ];
 
-/** A hub with the embedded model, beside what repositories have that nobody here needs. */
+/** Starts a hub with the embedded model and typical files that a pull must skip. */
 export async function startTinyRepo(): Promise<FakeHub> {
   const hub = await FakeHub.start();
   hub.files = await readModel('emoji-sd');
@@ -39,7 +39,7 @@ export async function startTinyRepo(): Promise<FakeHub> {
   return hub;
 }
 
-/** What a download brings of the embedded writer. */
+/** Files that a pull of the embedded writer downloads. */
 export const neededTextFiles = [
   'NOTICE.md',
   'README.md',
@@ -50,7 +50,7 @@ export const neededTextFiles = [
   'tokenizer_config.json',
 ];
 
-/** A hub with the embedded writer, in other dtypes too, beside what repositories have that nobody here needs. */
+/** Starts a hub with the embedded writer in several dtypes and typical files that a pull must skip. */
 export async function startTextRepo(): Promise<FakeHub> {
   const hub = await FakeHub.start();
   hub.files = await readModel('emoji-writer');
@@ -66,7 +66,7 @@ export async function startTextRepo(): Promise<FakeHub> {
 
 const read = new Map<string, Promise<Map<string, FakeFile>>>();
 
-/** Read, and its digests computed, once for all tests of a process. */
+/** Reads the files and computes their digests once per process. */
 async function readModel(name: string): Promise<Map<string, FakeFile>> {
   const source = join(models, name);
   if (!read.has(name)) read.set(name, readFiles(source));

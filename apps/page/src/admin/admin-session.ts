@@ -1,31 +1,32 @@
-import { ClientError } from '@darkroom/client';
+import { ClientError, type DeadRequestList, type SystemStatus as Status } from '@darkroom/client';
 import { openSession } from '../server/session.ts';
 import type { PageStorage } from '../shell/page-storage.ts';
-import type { DeadRequest, SystemStatus } from './system-status.ts';
+import type { SystemStatus } from './system-status.ts';
 
 const timeoutMs = 10_000;
 
 export type AdminSession = ReturnType<typeof openAdminSession>;
 
-/** The way to the server, with the admin key of this browser. All throw {@link ClientError}. */
+/** Opens a session with the admin key of this browser. All functions throw {@link ClientError}. */
 export function openAdminSession(storage: PageStorage) {
-  // Not the key of the page with the pictures: who administers there need not do so here.
+  // Not the key of the image page: its users and the operators may differ.
   const session = openSession({ storage, keyName: 'darkroom.admin-key', timeoutMs, silenceMs: timeoutMs });
   const post = <Body>(...names: string[]): Promise<Body> =>
-    session.client.ask('POST', `/admin/${names.map(encodeURIComponent).join('/')}`);
+    session.client.call('POST', `/admin/${names.map(encodeURIComponent).join('/')}`);
   return {
     setKey: (key: string): void => session.setKey(key),
     async readSystem(): Promise<SystemStatus> {
       const { client } = session;
       const [status, { data: dead }] = await Promise.all([
-        client.ask<Omit<SystemStatus, 'dead'>>('GET', '/status'),
-        client.ask<{ data: DeadRequest[] }>('GET', '/admin/dead-requests'),
+        client.call<Status>('GET', '/status'),
+        client.call<DeadRequestList>('GET', '/admin/dead-requests'),
       ]);
       return { ...status, dead };
     },
     pauseModel: (model: string, isPaused: boolean) => post('models', model, isPaused ? 'pause' : 'resume'),
-    reloadModel: (model: string) => post('models', model, 'reload'),
-    askWorker: (worker: string, to: 'sleep' | 'wake') => post('workers', worker, to),
+    forgetModel: (model: string) => session.client.call('DELETE', `/admin/models/${encodeURIComponent(model)}`),
+    restartModel: (model: string) => post('models', model, 'restart'),
+    commandWorker: (worker: string, to: 'sleep' | 'wake') => post('workers', worker, to),
     drainWorker: (model: string, worker: string, isDraining: boolean) =>
       post('models', model, 'workers', worker, isDraining ? 'drain' : 'resume'),
     /** Resolves with the id of the new request. */
@@ -34,7 +35,7 @@ export function openAdminSession(storage: PageStorage) {
   };
 }
 
-/** Whether the server wants an admin key, or another one. */
+/** Returns true if the server requires an admin key, or refused this one. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof ClientError && (error.status === 401 || error.status === 403);
 }

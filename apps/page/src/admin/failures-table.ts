@@ -1,11 +1,11 @@
 import { findElement, partOf } from '../shell/find-element.ts';
 import type { AdminSession } from './admin-session.ts';
-import type { DeadRequest } from './system-status.ts';
+import type { DeadRequestView } from './system-status.ts';
 import type { TableOptions } from './table.ts';
 import { agoWords } from './time-words.ts';
 
-/** What failed and why, and the buttons that retry and drop it. */
-export function failuresTable(session: AdminSession): TableOptions<DeadRequest> {
+/** The table of failed requests, with buttons to retry and drop them. */
+export function failuresTable(session: AdminSession): TableOptions<DeadRequestView> {
   return {
     name: 'failures',
     itemsOf({ dead }) {
@@ -18,7 +18,7 @@ export function failuresTable(session: AdminSession): TableOptions<DeadRequest> 
     wordsOf: (dead, { time }) => ({
       id: dead.request_id,
       owner: dead.owner || '–',
-      reason: dead.reason,
+      reason: dead.failure ? `${dead.reason} ${dead.failure.worker}: ${dead.failure.message}` : dead.reason,
       code: dead.code ?? '',
       attempts: String(dead.attempts ?? '–'),
       when: agoWords(dead.failed_at, time),
@@ -42,17 +42,17 @@ export function failuresTable(session: AdminSession): TableOptions<DeadRequest> 
   };
 }
 
-/** The row is about to go, and the focus with it. */
+/** Moves the focus out of a row that will be removed. */
 function leaveRow(): void {
   findElement(document, '#failures-title', HTMLHeadingElement).focus();
 }
 
-/** Asks whether a request is to be dropped for good. */
+/** Asks for confirmation before a request is dropped for good. */
 async function confirmDrop(id: string): Promise<boolean> {
   const dialog = findElement(document, '#drop-dialog', HTMLDialogElement);
   findElement(dialog, '#drop-words', HTMLParagraphElement).textContent =
-    `What is left of ${id} is removed now: its events, its pictures and what it asked for. Its owner is told that its time is over.`;
-  // Escape leaves what the last one chose.
+    `Deletes the events, the outputs and the input of ${id}. Its owner gets 410 (expired) from now on.`;
+  // Closing by Escape does not change the return value, so reset it.
   dialog.returnValue = '';
   dialog.showModal();
   await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));

@@ -8,6 +8,7 @@ import { startThemeButton } from '../shell/theme.ts';
 import { isRefusal, openAdminSession } from './admin-session.ts';
 import { failuresTable } from './failures-table.ts';
 import { modelsTable } from './models-table.ts';
+import { refusedFilesTable } from './refused-files-table.ts';
 import { createTable, type RunAction } from './table.ts';
 import { workersTable } from './workers-table.ts';
 
@@ -16,14 +17,14 @@ const intervalMs = 2000;
 const storage = openPageStorage();
 const session = openAdminSession(storage);
 const asOf = findElement(document, '#as-of', HTMLParagraphElement);
-const askForKey = createKeyDialog((key) => {
+const openKeyDialog = createKeyDialog((key) => {
   session.setKey(key);
   poller.start();
 });
 
-/** One at a time for each button. */
+/** Runs one action at a time per button. */
 const run: RunAction = async (button, act) => {
-  // Not `disabled`, which would take the focus away.
+  // Not `disabled`, which would move the focus.
   if (button.ariaBusy === 'true') return;
   button.ariaBusy = 'true';
   showBanner('problem', '');
@@ -34,11 +35,12 @@ const run: RunAction = async (button, act) => {
     showProblem('problem', error);
   }
   button.ariaBusy = null;
-  askWhileSeen();
+  pollWhileVisible();
 };
 const tables = [
   createTable(modelsTable(session), run),
   createTable(workersTable(session), run),
+  createTable(refusedFilesTable(), run),
   createTable(failuresTable(session), run),
 ];
 
@@ -51,18 +53,18 @@ const poller = createPoller(intervalMs, async () => {
     return true;
   } catch (error) {
     showProblem('connection', error);
-    // Who closes the dialog without a key is not asked again and again.
+    // Stop polling on a refusal: otherwise the key dialog would open again right after it is closed.
     return !isRefusal(error);
   }
 });
 
 startThemeButton(storage);
-// A page that nobody sees asks for nothing.
-const askWhileSeen = (): void => (document.hidden ? poller.stop() : poller.start());
-document.addEventListener('visibilitychange', askWhileSeen);
-askWhileSeen();
+// A hidden page does not poll.
+const pollWhileVisible = (): void => (document.hidden ? poller.stop() : poller.start());
+document.addEventListener('visibilitychange', pollWhileVisible);
+pollWhileVisible();
 
 function showProblem(banner: 'connection' | 'problem', error: unknown): void {
   showBanner(banner, errorWords(error));
-  if (isRefusal(error)) askForKey();
+  if (isRefusal(error)) openKeyDialog();
 }

@@ -1,47 +1,12 @@
-/** What the page reads of `GET /status` and `GET /admin/dead-requests`. */
+import type { DeadRequestList, SystemStatus as Status } from '@darkroom/client';
 
-export interface WorkerStatus {
-  id: string;
-  model: string;
-  state: 'loading' | 'idle' | 'busy' | 'asleep' | 'draining' | 'silent';
-  loaded: boolean;
-  draining: boolean;
-  stopping: boolean;
-  device: string | null;
-  host: string | null;
-  version: string | null;
-  changed_files: string | null;
-  rows: number;
-  free_rows: number;
-  last_heartbeat_at: string;
-  step_ms: { fast: number; slow: number } | null;
-}
+export type WorkerView = Status['workers'][number];
+export type QueueView = Status['queues'][number];
+/** A file that a model is served without. */
+export type RefusedFileView = Status['refused_files'][number];
+export type DeadRequestView = DeadRequestList['data'][number];
 
-export interface QueueStatus {
-  model: string;
-  paused: boolean;
-  queued: number;
-  running: number;
-  oldest_age_s: number | null;
-  per_minute: { finished: number; failed: number };
-  ended: Readonly<Record<'succeeded' | 'failed' | 'canceled' | 'expired', number>>;
-  requeued: Readonly<Record<'worker_lost' | 'engine_failed' | 'worker_stopped', number>>;
-}
-
-export interface DeadRequest {
-  request_id: string;
-  owner: string | null;
-  failed_at: string;
-  attempts: number | null;
-  code: string | null;
-  reason: string;
-  is_retryable: boolean;
-}
-
-/** All of it at one time, by the server's clock. */
-export interface SystemStatus {
-  time: string;
-  workers: readonly WorkerStatus[];
-  queues: readonly QueueStatus[];
-  dead: readonly DeadRequest[];
+/** A snapshot of the system, by the server's clock. */
+export interface SystemStatus extends Status {
+  dead: readonly DeadRequestView[];
 }

@@ -1,29 +1,29 @@
 import { cloneTemplate, findElement, partOf } from '../shell/find-element.ts';
 import type { SystemStatus } from './system-status.ts';
 
-/** Words, and a colour that says the same; `held` is an operator's doing. */
+/** A text and its color; `held` marks states that an operator caused. */
 export type Toned = [words: string, tone: 'good' | 'busy' | 'held' | 'bad'];
 
-/** What a table shows, and what can be done there. */
+/** The contents and actions of a table. */
 export interface TableOptions<Item> {
-  /** Of its body; its row is the template `<name>-row`, and `no-<name>` is shown while there is none. */
-  name: 'models' | 'workers' | 'failures';
+  /** Id of the table's body. The template of a row is `<name>-row`, and `no-<name>` is shown if there are no rows. */
+  name: 'models' | 'workers' | 'refused' | 'failures';
   itemsOf: (status: SystemStatus) => readonly Item[];
-  /** Tells one item from another. */
+  /** Returns a unique key of an item. */
   keyOf: (item: Item) => string;
-  /** What its buttons call it. */
+  /** Returns the item's name in the labels of its buttons. */
   nameOf: (item: Item) => string;
-  /** The words of a row, by the `data-part` that they stand in. */
+  /** Returns the texts of a row, by their `data-part`. */
   wordsOf: (item: Item, status: SystemStatus) => Readonly<Record<string, string | Toned>>;
-  /** Shows what is not words. */
+  /** Updates parts that are not text. */
   finish?: (row: HTMLTableRowElement, item: Item) => void;
-  /** What its buttons do, by their `data-part`; resolves with what was done, in words, or undefined for nothing. */
+  /** Actions of the buttons, by their `data-part`; resolve with a message, or undefined if nothing was done. */
   actions: Readonly<Record<string, (item: Item) => Promise<string | undefined>>>;
 }
 
 export type RunAction = (button: HTMLButtonElement, act: () => Promise<string | undefined>) => Promise<void>;
 
-/** Rows that stay the same elements while their items change, so that nobody loses the focus or a selection. */
+/** Creates a table that reuses a row's elements when its item changes, so that focus and selection are preserved. */
 export function createTable<Item>(options: TableOptions<Item>, run: RunAction): (status: SystemStatus) => void {
   const { name, itemsOf, keyOf, actions } = options;
   const body = findElement(document, `#${name}`, HTMLTableSectionElement);
@@ -66,7 +66,7 @@ function fill<Item>(
     const element = partOf(row, part, HTMLElement);
     const [words, tone] = typeof content === 'string' ? [content] : content;
     if (tone !== undefined) element.dataset['tone'] = tone;
-    // Left alone when it says so already: a selection in it stays, and nothing is read aloud again.
+    // Do not write an unchanged text: a selection is preserved, and screen readers do not read it again.
     if (element.textContent !== words) element.textContent = words;
   }
   for (const part of Object.keys(actions)) {

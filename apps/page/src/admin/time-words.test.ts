@@ -11,10 +11,10 @@ it.each([
   [3599, '59 min'],
   [7300, '2 h'],
   [200_000, '2 d'],
-])('says %s s as %s', (seconds, words) => {
+])('formats %s s as %s', (seconds, words) => {
   expect(spanWords(seconds)).toBe(words);
 });
 
-it('says how long ago something was by the clock it is given', () => {
+it('formats the age of a time by the given clock', () => {
   expect(agoWords('2026-11-21T10:00:00.000Z', '2026-11-21T10:00:42.000Z')).toBe('42 s ago');
 });

@@ -4,14 +4,17 @@ const units: readonly [name: string, seconds: number][] = [
   ['min', 60],
 ];
 
-/** A span in its largest unit: `0.4 s`, `12 s`, `3 min`, `2 h`. Clocks differ: nothing took less than no time. */
+/**
+ * Formats a duration in its largest unit: `0.4 s`, `12 s`, `3 min`, `2 h`. Negative durations, from clocks that differ,
+ * are 0.
+ */
 export function spanWords(seconds: number): string {
   const span = Math.max(0, seconds);
   for (const [name, size] of units) if (span >= size) return `${Math.floor(span / size)} ${name}`;
   return `${span < 10 ? span.toFixed(1) : Math.floor(span)} s`;
 }
 
-/** How long before `now` something was, both in ISO 8601. */
+/** Formats the time between two ISO 8601 timestamps, such as `3 min ago`. */
 export function agoWords(then: string, now: string): string {
   return `${spanWords((Date.parse(now) - Date.parse(then)) / 1000)} ago`;
 }

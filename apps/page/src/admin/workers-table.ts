@@ -1,18 +1,18 @@
 import { findElement, partOf } from '../shell/find-element.ts';
 import type { AdminSession } from './admin-session.ts';
-import type { WorkerStatus } from './system-status.ts';
+import type { WorkerView } from './system-status.ts';
 import type { TableOptions, Toned } from './table.ts';
 import { agoWords } from './time-words.ts';
 
-/** Every worker, and the button that drains it. */
-export function workersTable({ drainWorker, askWorker }: AdminSession): TableOptions<WorkerStatus> {
+/** The table of workers, with buttons to drain and sleep. */
+export function workersTable({ drainWorker, commandWorker }: AdminSession): TableOptions<WorkerView> {
   return {
     name: 'workers',
     itemsOf({ workers }) {
       const count = findElement(document, '#workers-count', HTMLParagraphElement);
       const rows = workers.reduce((sum, worker) => sum + worker.rows, 0);
       const taken = workers.reduce((sum, worker) => sum + takenRows(worker), 0);
-      count.textContent = workers.length === 0 ? '' : `${workers.length}, with ${taken} of ${rows} rows taken`;
+      count.textContent = workers.length === 0 ? '' : `${workers.length}, with ${taken} of ${rows} rows in use`;
       return workers;
     },
     keyOf: ({ model, id }) => `${model} ${id}`,
@@ -34,38 +34,38 @@ export function workersTable({ drainWorker, askWorker }: AdminSession): TableOpt
       const meter = partOf(row, 'meter', HTMLMeterElement);
       meter.max = worker.rows;
       meter.value = takenRows(worker);
-      meter.ariaLabel = `Rows taken of ${worker.id}`;
-      // It is about to be gone either way.
+      meter.ariaLabel = `Rows in use of ${worker.id}`;
+      // A worker that is stopping or silent will be gone soon.
       for (const name of ['drain', 'sleep'])
         partOf(row, name, HTMLButtonElement).hidden = worker.stopping || worker.state === 'silent';
     },
     actions: {
       async sleep({ id, state }) {
-        await askWorker(id, state === 'asleep' ? 'wake' : 'sleep');
-        return state === 'asleep' ? `${id} loads its model.` : `${id} finishes what it has, and sleeps.`;
+        await commandWorker(id, state === 'asleep' ? 'wake' : 'sleep');
+        return state === 'asleep' ? `${id} loads its model.` : `${id} finishes its requests, then sleeps.`;
       },
       async drain({ model, id, draining }) {
         await drainWorker(model, id, !draining);
-        return draining ? `${id} takes requests again.` : `${id} finishes what it has and takes nothing new.`;
+        return draining ? `${id} takes requests again.` : `${id} finishes its requests and takes no new ones.`;
       },
     },
   };
 }
 
-function takenRows({ rows, free_rows: freeRows }: WorkerStatus): number {
+function takenRows({ rows, free_rows: freeRows }: WorkerView): number {
   return rows - freeRows;
 }
 
-function stepWords({ step_ms: stepMs }: WorkerStatus): string {
+function stepWords({ step_ms: stepMs }: WorkerView): string {
   return stepMs === null ? '–' : `${Math.round(stepMs.fast)}–${Math.round(stepMs.slow)} ms`;
 }
 
-function stateOf(worker: WorkerStatus): Toned {
+function stateOf(worker: WorkerView): Toned {
   const [words, tone] = stateWords(worker);
   return worker.changed_files === null ? [words, tone] : [`${words}, files replaced`, tone];
 }
 
-function stateWords(worker: WorkerStatus): Toned {
+function stateWords(worker: WorkerView): Toned {
   const { state } = worker;
   if (state === 'silent') return ['silent', 'bad'];
   if (state === 'loading') return ['loading', 'busy'];

@@ -9,25 +9,25 @@ export interface FollowRequestOptions {
   id: string;
   slots: StreamSlots;
   signal: AbortSignal;
-  /** Id of the last event seen; undefined begins with the first. */
+  /** Id of the last event seen; undefined starts with the first. */
   after: () => string | undefined;
-  /** Whether it is known to wait. */
+  /** Returns true if the request is known to be queued. */
   isQueued: () => boolean;
-  /** `isStreaming`: events come too, and are ahead of polls. */
+  /** Called with each poll. `isStreaming`: events are received too, and are newer than polls. */
   onPoll: (view: RequestView, isStreaming: boolean) => void;
   onEvent: (event: RequestEvent) => void;
-  /** A poll has found it at its end, and no events bring what came of it. */
+  /** Called when a poll finds that the request has ended and no events are received, to fetch the outputs. */
   onEndedPoll?: () => Promise<void>;
 }
 
 /**
- * Follows a request to its end: by its events as soon as there is a slot for another stream, by polls until then, and by
- * both while it waits: the queue's movements are no events. Throws ClientError for what does not pass, or the signal's reason.
+ * Follows a request to its end: by polls until a stream slot is free, then by events. While the request is queued it
+ * also polls, because queue positions are not events. Throws ClientError for a permanent error, or the signal's reason.
  */
 export async function followRequest(options: FollowRequestOptions): Promise<void> {
   const { client, id, slots, signal, after, isQueued, onPoll, onEvent, onEndedPoll } = options;
   let isStreaming = false;
-  /** Whether there is nothing more to come. */
+  /** Polls once; returns true if the request has ended. */
   const poll = async (): Promise<boolean> => {
     const view = await client.get(id, { signal });
     onPoll(view, isStreaming);
@@ -42,6 +42,6 @@ export async function followRequest(options: FollowRequestOptions): Promise<void
     isStreaming = true;
     for await (const event of client.stream(id, { after: after(), signal })) onEvent(event);
   };
-  // What is slower ends when the signal is aborted, as it is after this.
+  // Aborting the signal, which callers do afterwards, ends the slower one.
   if (!(await poll())) await Promise.race([slots.run(signal, stream), pollToEnd()]);
 }

@@ -11,7 +11,7 @@ function openStorage(text?: string) {
 const entry = (id: string): GalleryEntry => ({ id, createdAtMs: 1, request: { prompt: id } });
 const ids = (entries: readonly GalleryEntry[]): string[] => entries.map(({ id }) => id);
 
-it('keeps the newest first, each once, and removes', () => {
+it('stores the newest first, each once, and removes entries', () => {
   const gallery = createGalleryStorage(openStorage());
   for (const id of ['a', 'b', 'a', 'c']) gallery.add(entry(id));
   expect(gallery.read()).toEqual([entry('c'), entry('a'), entry('b')]);
@@ -19,7 +19,7 @@ it('keeps the newest first, each once, and removes', () => {
   expect(ids(gallery.read())).toEqual(['c', 'b']);
 });
 
-it('lets two tabs write', () => {
+it('merges the writes of two tabs', () => {
   const storage = openStorage();
   const [left, right] = [createGalleryStorage(storage), createGalleryStorage(storage)];
   left.add(entry('a'));
@@ -28,7 +28,7 @@ it('lets two tabs write', () => {
   expect(ids(right.read())).toEqual(['b']);
 });
 
-it('is bounded, and lets the oldest go', () => {
+it('evicts the oldest entries above the limit', () => {
   const gallery = createGalleryStorage(openStorage());
   for (let index = 0; index <= maxEntries; index++) gallery.add(entry(`r${index}`));
   const kept = ids(gallery.read());
@@ -43,7 +43,7 @@ it.each([
   '[{"id": "x", "createdAtMs": 1, "request": {"prompt": "a", "size": 7}}]',
   '[{"id": "x", "createdAtMs": 1, "request": {"prompt": "a", "n": -1}}]',
   '[{"id": "x", "createdAtMs": 1, "request": {"prompt": "a", "n": 1e9}}]',
-])('survives %s', (text) => {
+])('ignores the invalid value %s', (text) => {
   const gallery = createGalleryStorage(openStorage(text));
   expect(gallery.read()).toEqual([]);
   gallery.add(entry('a'));

@@ -1,4 +1,4 @@
-import { ClientError, type PictureRequest } from '@darkroom/client';
+import { ClientError, type ImageRequest } from '@darkroom/client';
 import type { Session } from '../server/session.ts';
 
 const names = ['image', 'mask'] as const;
@@ -6,14 +6,14 @@ const names = ['image', 'mask'] as const;
 export type RequestInputs = ReturnType<typeof createRequestInputs>;
 
 /**
- * The pictures that requests began with: those that were sent from here as long as the page is open, others from the server as long as it
- * keeps them. They are too large for what a browser keeps of a page, and not for others to find there.
+ * Provides the input images of requests: from memory if they were sent by this page, otherwise from the server while
+ * it stores them. They are too large and too private for the browser's storage.
  */
 export function createRequestInputs(session: Session) {
   const kept = new Map<string, Blob>();
   return {
-    /** The request as it may be stored: with where its pictures are in their place. */
-    keep(id: string, request: PictureRequest): PictureRequest {
+    /** Stores a request's images in memory; returns the request with their paths instead. */
+    keep(id: string, request: ImageRequest): ImageRequest {
       const stored = { ...request };
       for (const name of names) {
         const file = request[name];
@@ -27,7 +27,7 @@ export function createRequestInputs(session: Session) {
       for (const name of names) kept.delete(pathOf(id, name));
     },
     isKept: (id: string, name: 'image' | 'mask'): boolean => kept.has(pathOf(id, name)),
-    /** Undefined when it is kept nowhere any more. Throws as the client does for all else. */
+    /** Returns an input image, or undefined if it is no longer stored. Throws the client's other errors. */
     async read(id: string, name: 'image' | 'mask'): Promise<Blob | undefined> {
       const file = kept.get(pathOf(id, name));
       if (file !== undefined) return file;
@@ -43,7 +43,7 @@ export function createRequestInputs(session: Session) {
   };
 }
 
-/** As the API takes it in a picture's place, too. */
+/** Returns the path of an input image, which the API also accepts as an input. */
 function pathOf(id: string, name: string): string {
   return `/v1/predict/${id}/inputs/${name}`;
 }

@@ -1,24 +1,24 @@
 import type { EtaSeconds, RequestEvent, RequestStatus, RequestView } from '@darkroom/client';
 
-/** What the page knows of any request, beside what comes of it. Never changed, always replaced. */
+/** The state of a request, for every kind. Immutable. */
 export interface RequestLife {
-  /** `unread`: not asked yet; `gone`: its time is over; `missing`: the server has never heard of it. */
+  /** `unread`: not fetched yet; `gone`: expired (410); `missing`: the server does not know it (404). */
   status: RequestStatus | 'unread' | 'gone' | 'missing';
   isCanceling: boolean;
-  /** Whether a live worker serves the model. */
+  /** True if a live worker serves the model. */
   isPossible: boolean;
   queuePosition?: number | undefined;
   eta?: EtaSeconds | undefined;
   /** Deliveries to a worker so far. */
   attempts: number;
-  /** Its worker loads the model first. */
+  /** True while its worker loads the model. */
   isLoading: boolean;
   /** Milliseconds since 1970. */
   startedAtMs?: number | undefined;
   endedAtMs?: number | undefined;
-  /** Why it failed. */
+  /** The reason of its failure. */
   failure?: string | undefined;
-  /** Why it cannot be followed: the way to the server, not the request. */
+  /** The reason why it cannot be followed: a connection problem, not a failure of the request. */
   problem?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export const newLife: RequestLife = {
   isLoading: false,
 };
 
-/** Whether news of it may still come. */
+/** Returns true if the request may still change. */
 export function isOpen({ status }: Pick<RequestLife, 'status'>): boolean {
   return status === 'unread' || status === 'queued' || status === 'running';
 }
@@ -61,10 +61,7 @@ export function lifeAfterEvent<State extends RequestLife>(before: State, event: 
   }
 }
 
-/**
- * What a poll says. While events stream, these are ahead of every poll, which then only adds what no event tells: how
- * the queue moves.
- */
+/** Applies a poll. While events are streamed, they are newer than polls, which then only add the queue position. */
 export function lifeAfterPoll<State extends RequestLife>(state: State, view: RequestView, isStreaming: boolean): State {
   const polled = { ...state, isPossible: view.is_possible, problem: undefined };
   const queue = { queuePosition: view.queue_position ?? undefined, eta: view.eta_seconds };

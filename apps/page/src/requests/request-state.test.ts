@@ -1,7 +1,7 @@
-import type { PictureView, RequestEvent } from '@darkroom/client';
+import type { ImageView, RequestEvent } from '@darkroom/client';
 import { describe, expect, it } from 'vitest';
 import { isOpen } from './request-life.ts';
-import { newRequestState, type RequestState, stateAfterEvent, stateAfterPoll } from './request-state.ts';
+import { newRequestState, type ImageRequestState, stateAfterEvent, stateAfterPoll } from './request-state.ts';
 
 type EventBody = RequestEvent extends infer Event
   ? Event extends RequestEvent
@@ -9,7 +9,7 @@ type EventBody = RequestEvent extends infer Event
     : never
   : never;
 
-function after(events: readonly EventBody[], state = newRequestState(1)): RequestState {
+function after(events: readonly EventBody[], state = newRequestState(1)): ImageRequestState {
   const whole = events.map((event, index) => ({
     id: `${index + 1}-0`,
     request_id: 'tiny-1',
@@ -41,8 +41,8 @@ const image = {
   data: Uint8Array.from([1, 2]),
 } as const;
 
-const view = (change: Partial<PictureView>): PictureView => ({
-  kind: 'picture',
+const view = (change: Partial<ImageView>): ImageView => ({
+  kind: 'image',
   request_id: 'tiny-1',
   status: 'queued',
   is_canceling: false,
@@ -59,7 +59,7 @@ const view = (change: Partial<PictureView>): PictureView => ({
   progress: 0,
   seed: 7,
   seeds: [7],
-  parameters: {} as PictureView['parameters'],
+  parameters: {} as ImageView['parameters'],
   prompt_tokens_cut: null,
   negative_prompt_tokens_cut: null,
   images: [],
@@ -68,30 +68,30 @@ const view = (change: Partial<PictureView>): PictureView => ({
 });
 
 describe('events', () => {
-  it('go from the queue over previews to the file and the end', async () => {
+  it('advance from the queue over previews to the file and the end', async () => {
     expect(after([queued])).toMatchObject({ status: 'queued', queuePosition: 3, attempts: 0 });
     const running = after([queued, started, progress(1, 'data:a'), progress(2)]);
     expect(running).toMatchObject({ status: 'running', startedAtMs: 1000 });
-    expect(running.pictures).toEqual([{ step: 2, totalSteps: 4, preview: 'data:a', file: undefined }]);
+    expect(running.images).toEqual([{ step: 2, totalSteps: 4, preview: 'data:a', file: undefined }]);
     const cuts = { prompt_tokens_cut: 12, negative_prompt_tokens_cut: 0 };
     const ended = after([queued, started, progress(4), image, { type: 'succeeded', images: [], ...cuts }]);
     expect(ended).toMatchObject({ status: 'succeeded', endedAtMs: 4000, promptTokensCut: 12 });
-    // While servers are replaced, one of before may answer.
-    expect(after([queued, { type: 'succeeded', images: [] }])).toMatchObject({ promptTokensCut: 0 });
-    const { blob, seed } = ended.pictures[0]!.file!;
+    const uncounted = { prompt_tokens_cut: null, negative_prompt_tokens_cut: null };
+    expect(after([queued, { type: 'succeeded', images: [], ...uncounted }])).toMatchObject({ promptTokensCut: 0 });
+    const { blob, seed } = ended.images[0]!.file!;
     expect([seed, blob.type, new Uint8Array(await blob.arrayBuffer())]).toEqual([7, 'image/png', image.data]);
   });
 
-  it('move one picture of several', () => {
-    const { pictures } = after([progress(3, 'data:b', 1)], newRequestState(3));
-    expect(pictures.map(({ step }) => step)).toEqual([0, 3, 0]);
+  it('advance one of several images', () => {
+    const { images } = after([progress(3, 'data:b', 1)], newRequestState(3));
+    expect(images.map(({ step }) => step)).toEqual([0, 3, 0]);
   });
 
-  it('tell that a worker was lost', () => {
+  it('report that a worker was lost', () => {
     expect(after([queued, started, { ...queued, attempt: 2 }])).toMatchObject({ status: 'queued', attempts: 1 });
   });
 
-  it('tell why it failed, and that the way to the server is open again', () => {
+  it('report a failure, and clear a connection problem', () => {
     const failed = after([{ type: 'failed', error: { code: 'worker_lost', message: 'lost' } }]);
     expect([failed.status, failed.failure, isOpen(failed)]).toEqual(['failed', 'lost', false]);
     expect(after([started], { ...newRequestState(1), problem: 'no way' }).problem).toBeUndefined();
@@ -99,21 +99,21 @@ describe('events', () => {
 });
 
 describe('polls', () => {
-  it('tell all while no events stream', () => {
+  it('set everything while no events are streamed', () => {
     const state = stateAfterPoll(newRequestState(2), view({ status: 'running', step: 5, queue_position: null }), false);
     expect(state).toMatchObject({ status: 'running', queuePosition: undefined });
-    expect(state.pictures.map(({ step, totalSteps }) => [step, totalSteps])).toEqual([
+    expect(state.images.map(({ step, totalSteps }) => [step, totalSteps])).toEqual([
       [2, 4],
       [2, 4],
     ]);
   });
 
-  it('tell how the queue moves while events stream', () => {
+  it('update the queue position while events are streamed', () => {
     const state = stateAfterPoll(after([queued]), view({ queue_position: 1, eta_seconds: { min: 2, max: 5 } }), true);
     expect(state).toMatchObject({ queuePosition: 1, eta: { min: 2, max: 5 } });
   });
 
-  it('never take back what events have told', () => {
+  it('never revert what events reported', () => {
     const running = after([queued, started, progress(3)]);
     expect(stateAfterPoll(running, view({ status: 'queued' }), true)).toEqual(running);
     expect(stateAfterPoll(after([queued]), view({ status: 'succeeded' }), true).status).toBe('queued');

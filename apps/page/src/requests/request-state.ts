@@ -1,41 +1,41 @@
-import type { Picture, RequestEvent, RequestView } from '@darkroom/client';
+import type { Image, RequestEvent, RequestView } from '@darkroom/client';
 import { lifeAfterEvent, lifeAfterPoll, newLife, type RequestLife } from './request-life.ts';
 
-/** One picture of a request, from blank paper to the file. */
-export interface PictureState {
+/** The state of one image of a request. */
+export interface ImageState {
   step: number;
-  /** 0 as long as nobody has said. */
+  /** 0 if unknown. */
   totalSteps: number;
-  /** The work so far as a data URL. */
+  /** The latest preview as a data URL. */
   preview?: string | undefined;
   file?: { blob: Blob; seed: number } | undefined;
 }
 
-/** What the page knows of a request of pictures. Never changed, always replaced. */
-export interface RequestState extends RequestLife {
-  pictures: readonly PictureState[];
-  /** Tokens at the prompt's end that the model did not read; 0 as long as nobody has said. */
+/** The state of a request for images. Immutable. */
+export interface ImageRequestState extends RequestLife {
+  images: readonly ImageState[];
+  /** Tokens cut off at the prompt's end; 0 if unknown. */
   promptTokensCut: number;
-  /** The server has what it began with. */
+  /** True if the server stores its input images. */
   hasInputs: boolean;
 }
 
-export function newRequestState(n: number): RequestState {
-  const pictures = Array.from({ length: n }, () => ({ step: 0, totalSteps: 0 }));
-  return { ...newLife, pictures, promptTokensCut: 0, hasInputs: false };
+export function newRequestState(n: number): ImageRequestState {
+  const images = Array.from({ length: n }, () => ({ step: 0, totalSteps: 0 }));
+  return { ...newLife, images, promptTokensCut: 0, hasInputs: false };
 }
 
-export function stateAfterEvent(before: RequestState, event: RequestEvent): RequestState {
+export function stateAfterEvent(before: ImageRequestState, event: RequestEvent): ImageRequestState {
   const state = lifeAfterEvent(before, event);
   switch (event.type) {
     case 'progress': {
       if (event.tokens !== undefined) return state;
       const { index, step, total_steps: totalSteps, preview } = event;
-      const pictures = withPicture(state, index, { step, totalSteps, ...(preview !== undefined && { preview }) });
-      return { ...state, pictures };
+      const images = withImage(state, index, { step, totalSteps, ...(preview !== undefined && { preview }) });
+      return { ...state, images };
     }
     case 'image':
-      return stateWithPicture(state, event);
+      return stateWithImage(state, event);
     case 'succeeded':
       return { ...state, promptTokensCut: event.images === undefined ? 0 : (event.prompt_tokens_cut ?? 0) };
     case 'queued':
@@ -52,29 +52,29 @@ export function stateAfterEvent(before: RequestState, event: RequestEvent): Requ
   }
 }
 
-export function stateWithPicture(
-  state: RequestState,
-  { index, data, content_type, seed }: Pick<Picture, 'index' | 'data' | 'content_type' | 'seed'>,
-): RequestState {
+export function stateWithImage(
+  state: ImageRequestState,
+  { index, data, content_type, seed }: Pick<Image, 'index' | 'data' | 'content_type' | 'seed'>,
+): ImageRequestState {
   const file = { blob: new Blob([data], { type: content_type }), seed };
-  return { ...state, pictures: withPicture(state, index, { file }) };
+  return { ...state, images: withImage(state, index, { file }) };
 }
 
-/** What a poll says; of what develops, only where no events stream: these are ahead of it. */
-export function stateAfterPoll(before: RequestState, view: RequestView, isStreaming: boolean): RequestState {
+/** Applies a poll. Steps are taken from it only if no events are streamed: events are newer. */
+export function stateAfterPoll(before: ImageRequestState, view: RequestView, isStreaming: boolean): ImageRequestState {
   const hasInputs = view.images !== undefined && typeof view.parameters.image === 'string';
   const state = { ...lifeAfterPoll(before, view, isStreaming), hasInputs };
   if (isStreaming || view.images === undefined) return state;
-  const share = Math.max(1, state.pictures.length);
+  const share = Math.max(1, state.images.length);
   const step = Math.floor(view.step / share);
   const totalSteps = Math.floor(view.total_steps / share);
   return {
     ...state,
-    pictures: state.pictures.map((picture) => ({ ...picture, step: Math.max(step, picture.step), totalSteps })),
+    images: state.images.map((image) => ({ ...image, step: Math.max(step, image.step), totalSteps })),
     promptTokensCut: view.prompt_tokens_cut ?? 0,
   };
 }
 
-function withPicture(state: RequestState, index: number, change: Partial<PictureState>): readonly PictureState[] {
-  return state.pictures.map((picture, at) => (at === index ? { ...picture, ...change } : picture));
+function withImage(state: ImageRequestState, index: number, change: Partial<ImageState>): readonly ImageState[] {
+  return state.images.map((image, at) => (at === index ? { ...image, ...change } : image));
 }

@@ -1,28 +1,28 @@
 import type { EtaSeconds } from '@darkroom/client';
 import { isOpen, type RequestLife } from './request-life.ts';
-import type { RequestState } from './request-state.ts';
+import type { ImageRequestState } from './request-state.ts';
 
-/** What is said of a kind of request and of no other. */
+/** Texts that depend on the kind of request. */
 export interface KindWords {
   running: string;
   succeeded: string;
-  /** What the server no longer keeps. */
+  /** The outputs that the server deletes, such as "images". */
   outputs: string;
 }
 
-/** Where a request of pictures is, for people. */
-export function statusWords(state: RequestState): string {
+/** Describes the state of a request for images. */
+export function statusWords(state: ImageRequestState): string {
   const succeeded = `Developed${durationWords(state)}${cutWords(state)}`;
-  return lifeWords(state, { running: stepWords(state), succeeded, outputs: 'pictures' });
+  return lifeWords(state, { running: stepWords(state), succeeded, outputs: 'images' });
 }
 
-/** Where a request is, for people. */
+/** Describes the state of any request. */
 export function lifeWords(life: RequestLife, { running, succeeded, outputs }: KindWords): string {
   if (life.problem !== undefined) return life.problem;
   if (life.isCanceling && isOpen(life)) return 'Canceling…';
   switch (life.status) {
     case 'unread':
-      return 'Asking the server…';
+      return 'Loading…';
     case 'queued':
       return queuedWords(life);
     case 'running':
@@ -30,13 +30,13 @@ export function lifeWords(life: RequestLife, { running, succeeded, outputs }: Ki
     case 'succeeded':
       return succeeded;
     case 'failed':
-      return `Failed: ${life.failure ?? 'the server does not say why'}`;
+      return `Failed: ${life.failure ?? 'unknown reason'}`;
     case 'canceled':
       return 'Canceled';
     case 'expired':
-      return 'Expired: it did not end in the time it was given';
+      return 'Expired: it did not finish within its timeout';
     case 'gone':
-      return `Its time is over: the server no longer keeps its ${outputs}`;
+      return `Expired: the server has deleted its ${outputs}`;
     case 'missing':
       return 'The server does not know this request';
   }
@@ -54,24 +54,24 @@ function queuedWords({ isPossible, queuePosition, eta, attempts }: RequestLife):
   return `${place}${eta === undefined ? '' : `, done in ${etaWords(eta)}`}${again}`;
 }
 
-function stepWords({ pictures }: RequestState): string {
-  const step = pictures.reduce((sum, picture) => sum + picture.step, 0);
-  const total = pictures.reduce((sum, picture) => sum + picture.totalSteps, 0);
+function stepWords({ images }: ImageRequestState): string {
+  const step = images.reduce((sum, image) => sum + image.step, 0);
+  const total = images.reduce((sum, image) => sum + image.totalSteps, 0);
   return total === 0 ? 'Developing' : `Step ${step} of ${total}`;
 }
 
-/** `about 3 to 6 s`, `about 2 min`. */
+/** Formats an estimate, such as `about 3 to 6 s` or `about 2 min`. */
 export function etaWords({ min, max }: EtaSeconds): string {
   const isLong = max >= 90;
   const [from, to] = [min, max].map((seconds) => Math.max(1, Math.round(isLong ? seconds / 60 : seconds)));
   return `about ${from === to ? to : `${from} to ${to}`} ${isLong ? 'min' : 's'}`;
 }
 
-/** A picture without what the prompt's end asks for would look like a fault. */
-function cutWords({ promptTokensCut: cut }: RequestState): string {
+/** Mentions cut tokens: otherwise the missing content would look like an error. */
+function cutWords({ promptTokensCut: cut }: ImageRequestState): string {
   if (cut === 0) return '';
   const tokens = cut === 1 ? 'the last token' : `the last ${cut} tokens`;
-  return `; the prompt is too long for the model, which did not read ${tokens} of it`;
+  return `; the prompt is too long: ${tokens} had to be cut off`;
 }
 
 function durationWords({ startedAtMs, endedAtMs }: RequestLife): string {

@@ -14,7 +14,7 @@ function openWork() {
   return { started, work, end: (name: string) => ends.get(name)!() };
 }
 
-it('runs as many as there are slots, the others in order of asking', async () => {
+it('runs one task per slot, and queues the others in order', async () => {
   const slots = createStreamSlots(2);
   const { started, work, end } = openWork();
   const runs = ['a', 'b', 'c', 'd'].map((name) => slots.run(never, work(name)));
@@ -28,7 +28,7 @@ it('runs as many as there are slots, the others in order of asking', async () =>
   expect(started).toEqual(['a', 'b', 'c', 'd']);
 });
 
-it('gives the slot of work that failed, or was given up while it waited, to the next', async () => {
+it('passes on the slot of a task that failed or was aborted while queued', async () => {
   const slots = createStreamSlots(1);
   const { started, work } = openWork();
   const stop = new AbortController();
@@ -43,6 +43,6 @@ it('gives the slot of work that failed, or was given up while it waited, to the 
   await expect(slots.run(stop.signal, work('late'))).rejects.toThrow('left');
 });
 
-it('leaves connections of HTTP/1.1 to others', () => {
+it('leaves some of the HTTP/1.1 connections free', () => {
   expect([slotCountOf('http/1.1'), slotCountOf(undefined), slotCountOf('h2')]).toEqual([4, 4, 24]);
 });

@@ -1,6 +1,6 @@
 /**
- * Browsers open six connections to a server over HTTP/1.1, for all tabs together. Streams hold theirs, so a few must be
- * left for everything else: with six streams open, not even a cancel would get through.
+ * Returns the number of parallel streams. Browsers open six connections to a server over HTTP/1.1, shared by all tabs,
+ * and a stream occupies one; with six streams, not even a cancel would get through.
  */
 export function slotCountOf(protocol: string | undefined): number {
   return protocol === 'h2' || protocol === 'h3' ? 24 : 4;
@@ -8,12 +8,12 @@ export function slotCountOf(protocol: string | undefined): number {
 
 export type StreamSlots = ReturnType<typeof createStreamSlots>;
 
-/** Lets so many requests stream at the same time. */
+/** Limits the number of requests that stream at the same time. */
 export function createStreamSlots(count: number) {
   let free = count;
   const waiting = new Set<() => void>();
   return {
-    /** Waits for a slot, in order of asking, and holds it while the work runs. Throws the signal's reason. */
+    /** Waits for a slot, first come, first served, and occupies it while the work runs. Throws the signal's reason. */
     async run<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
       signal.throwIfAborted();
       if (free > 0) free--;

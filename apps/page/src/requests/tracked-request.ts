@@ -7,10 +7,10 @@ import type { GalleryEntry } from './gallery-storage.ts';
 import { isOpen } from './request-life.ts';
 import {
   newRequestState,
-  type RequestState,
+  type ImageRequestState,
   stateAfterEvent,
   stateAfterPoll,
-  stateWithPicture,
+  stateWithImage,
 } from './request-state.ts';
 import { statusWords } from './status-words.ts';
 import type { StreamSlots } from './stream-slots.ts';
@@ -19,13 +19,13 @@ export interface TrackRequestOptions {
   entry: GalleryEntry;
   session: Session;
   slots: StreamSlots;
-  onChange: (state: RequestState) => void;
+  onChange: (state: ImageRequestState) => void;
 }
 
-/** A request with all that is known of it, kept up to date while it is followed. */
+/** A request with its state, which is updated while it is followed. */
 export class TrackedRequest {
   readonly #options: TrackRequestOptions;
-  #state: RequestState;
+  #state: ImageRequestState;
   /** Id of the last event seen. */
   #last: string | undefined;
   #following: AbortController | undefined;
@@ -35,11 +35,11 @@ export class TrackedRequest {
     this.#state = newRequestState(options.entry.request.n ?? 1);
   }
 
-  get state(): RequestState {
+  get state(): ImageRequestState {
     return this.#state;
   }
 
-  /** Follows it from where it was left, unless it is being followed or there is nothing more to come. */
+  /** Continues to follow the request, unless it is being followed already or is complete. */
   resume(): void {
     if (this.#following !== undefined || isComplete(this.#state)) return;
     const stop = (this.#following = new AbortController());
@@ -64,7 +64,7 @@ export class TrackedRequest {
     try {
       await this.#options.session.client.cancel(this.#options.entry.id);
     } catch (error) {
-      // Ended in the same moment (409): what follows it says how.
+      // 409: it ended at the same moment; the next update shows how.
       const isLate = error instanceof ClientError && error.status === 409;
       this.#change({ ...this.#state, isCanceling: false, problem: isLate ? undefined : errorWords(error) });
     }
@@ -87,13 +87,13 @@ export class TrackedRequest {
         this.#change(stateAfterEvent(this.#state, event));
       },
       onEndedPoll: async () => {
-        const pictures = await client.images(id, { signal });
-        this.#change(pictures.reduce(stateWithPicture, this.#state));
+        const images = await client.images(id, { signal });
+        this.#change(images.reduce(stateWithImage, this.#state));
       },
     });
   }
 
-  #change(next: RequestState): void {
+  #change(next: ImageRequestState): void {
     const news = newsOf(this.#state, next);
     this.#state = next;
     this.#options.onChange(next);
@@ -101,19 +101,19 @@ export class TrackedRequest {
   }
 }
 
-function isComplete(state: RequestState): boolean {
+function isComplete(state: ImageRequestState): boolean {
   if (isOpen(state)) return false;
-  return state.status !== 'succeeded' || state.pictures.every(({ file }) => file !== undefined);
+  return state.status !== 'succeeded' || state.images.every(({ file }) => file !== undefined);
 }
 
-function afterError(state: RequestState, error: unknown): RequestState {
+function afterError(state: ImageRequestState, error: unknown): ImageRequestState {
   const absence = absenceOf(error);
   if (absence !== undefined) return { ...state, status: absence, problem: undefined };
   return { ...state, problem: errorWords(error) };
 }
 
-/** What to read out: that something has begun, ended or gone wrong, not every step of it. */
-function newsOf(before: RequestState, after: RequestState): string | undefined {
+/** Returns a message for screen readers if the request started, ended or failed; not for every step. */
+function newsOf(before: ImageRequestState, after: ImageRequestState): string | undefined {
   const isRead = before.status !== 'unread' && before.status !== after.status;
   const isProblem = after.problem !== undefined && after.problem !== before.problem;
   return isRead || isProblem ? statusWords(after) : undefined;

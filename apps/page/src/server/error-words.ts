@@ -1,20 +1,20 @@
 import { ClientError } from '@darkroom/client';
 
-/** What went wrong, and what can be done, for people. The API's own words are good: they say what was expected. */
+/** Describes an error and its remedy. The API's messages are shown unchanged, as they contain what was expected. */
 export function errorWords(error: unknown): string {
-  if (!(error instanceof ClientError)) return `The page has a fault: ${String(error)}`;
+  if (!(error instanceof ClientError)) return `Error in the page: ${String(error)}`;
   const { status, code, message, retryAfterS } = error;
   if (status === undefined)
-    return code === 'timeout' ? 'The server did not answer in time.' : 'The server cannot be reached.';
-  if (status === 401) return 'The server wants an API key, or a different one.';
+    return code === 'timeout' ? 'The server did not respond in time.' : 'The server cannot be reached.';
+  if (status === 401) return 'The server requires a valid API key.';
   if (code.startsWith('http_') || code === 'invalid_answer')
-    return `What answered is not Darkroom (HTTP ${status}): a proxy in between, most likely.`;
+    return `The response (HTTP ${status}) is not from Darkroom, but probably from a proxy.`;
   const words = sentence(message);
   if (status !== 429 && status !== 503) return words;
-  return retryAfterS === undefined ? words : `${words} It asks to try again in ${retryAfterS} s.`;
+  return retryAfterS === undefined ? words : `${words} Try again in ${retryAfterS} s.`;
 }
 
-/** Whether the answer was that this request's time is over, or that there is none. */
+/** Returns `gone` if the request has expired, `missing` if the server does not know it. */
 export function absenceOf(error: unknown): 'gone' | 'missing' | undefined {
   if (!(error instanceof ClientError)) return undefined;
   if (error.status === 410) return 'gone';

@@ -6,7 +6,7 @@ beforeEach(() => {
   onTestFinished(() => void vi.useRealTimers());
 });
 
-it('asks again some time after each answer, until one is false', async () => {
+it('polls again some time after each response, until one is false', async () => {
   const answers = [true, true, false];
   const ask = vi.fn<() => Promise<boolean>>(async () => answers.shift()!);
   const poller = createPoller(1000, ask);
@@ -18,7 +18,7 @@ it('asks again some time after each answer, until one is false', async () => {
   expect(ask).toHaveBeenCalledTimes(3);
 });
 
-it('asks no more when it was stopped, in the middle of an answer too, and at once when it is started again', async () => {
+it('stops polling when stopped, also during a response, and polls immediately when started again', async () => {
   let answer: (goesOn: boolean) => void;
   const ask = vi.fn<() => Promise<boolean>>(() => new Promise((resolve) => (answer = resolve)));
   const poller = createPoller(1000, ask);
@@ -36,7 +36,7 @@ it('asks no more when it was stopped, in the middle of an answer too, and at onc
   expect(ask).toHaveBeenCalledTimes(3);
 });
 
-it('tells a pause that was over from one that was cut short', async () => {
+it('distinguishes an elapsed pause from an aborted one', async () => {
   const stop = new AbortController();
   const pauses = [pause(1000, stop.signal), pause(3000, stop.signal)];
   await vi.advanceTimersByTimeAsync(1000);

@@ -1,20 +1,20 @@
-/** Asks one question after the other, each some time after the last was answered, until one resolves to false. */
+/** Creates a poller: calls `ask` repeatedly with a pause after each response, until one resolves to false. */
 export function createPoller(everyMs: number, ask: (signal: AbortSignal) => Promise<boolean>) {
   let run = new AbortController();
-  const turns = async (signal: AbortSignal): Promise<void> => {
+  const poll = async (signal: AbortSignal): Promise<void> => {
     while (await ask(signal)) if (!(await pause(everyMs, signal))) return;
   };
   return {
     start(): void {
       run.abort();
       run = new AbortController();
-      void turns(run.signal);
+      void poll(run.signal);
     },
     stop: () => run.abort(),
   };
 }
 
-/** Resolves to true after so long, to false when the signal aborts. */
+/** Waits; resolves to true after `ms`, to false if the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const over = (): void => {

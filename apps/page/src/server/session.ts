@@ -8,20 +8,20 @@ export interface OpenSessionOptions extends Omit<ClientOptions, 'baseUrl' | 'api
 
 export type Session = ReturnType<typeof openSession>;
 
-/** The way to the server, with a key of this browser. */
+/** Opens a session with the API key of this browser. */
 export function openSession({ storage, keyName, ...options }: OpenSessionOptions) {
-  // Beside this page, so that a prefix of a proxy is kept; with a slash at the end.
+  // The page's own directory, with a slash at the end, so that a proxy's path prefix is preserved.
   const baseUrl = new URL('.', location.href).href;
   return {
     baseUrl,
-    /** With the key of now. */
+    /** A client with the current key. */
     get client(): Client {
       return createClient({ ...options, baseUrl, apiKey: storage.getItem(keyName) ?? undefined });
     },
     get hasKey(): boolean {
       return storage.getItem(keyName) !== null;
     },
-    /** Empty: none. */
+    /** Stores the key; an empty key removes it. */
     setKey(key: string): void {
       if (key === '') storage.removeItem(keyName);
       else storage.setItem(keyName, key);

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { type Connection, watchedFetch } from './watched-fetch.ts';
 
-it('takes the refusal of a new request for an answer of a server that was away', async () => {
+it('counts the refusal of a new request as a response of a working server', async () => {
   onTestFinished(() => void vi.unstubAllGlobals());
   const answers = [
     () => Promise.reject(new TypeError('away')),

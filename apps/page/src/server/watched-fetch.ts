@@ -1,9 +1,9 @@
-/** How the last request to the server went. */
+/** The outcome of the last request to the server. */
 export type Connection = 'good' | 'unreachable' | 'unready' | 'unauthorized';
 
 /**
- * A `fetch` that tells how it goes: the client library tries again by itself, and silently. Only a POST that is refused
- * it does not send again, and who sent it says why.
+ * Returns a `fetch` that reports its outcomes, because the client library retries silently. A refused POST is not
+ * reported: the library does not retry it, and its sender shows the error.
  */
 export function watchedFetch(report: (connection: Connection) => void): typeof globalThis.fetch {
   return async (input, init) => {

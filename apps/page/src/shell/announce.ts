@@ -1,6 +1,6 @@
 import { findElement } from './find-element.ts';
 
-/** Has a screen reader say it, once: a new line of the page's log. */
+/** Makes screen readers read a text once, by appending it to the page's log. */
 export function announce(words: string): void {
   const line = document.createElement('p');
   line.textContent = words;
@@ -9,7 +9,7 @@ export function announce(words: string): void {
   if (log.childElementCount > 20) log.firstElementChild?.remove();
 }
 
-/** What is wrong with the connection, until it is good again, or with what was to be done, until something else is. */
+/** Shows a banner: a connection problem until it is resolved, or an action's error until the next action. */
 export function showBanner(banner: 'connection' | 'problem', words: string): void {
   const element = findElement(document, `#${banner}`, HTMLParagraphElement);
   if (element.textContent !== words) element.textContent = words;

@@ -1,6 +1,9 @@
 import { findElement } from './find-element.ts';
 
-/** True when it is in the clipboard; where a page may not write there (plain HTTP), it is shown for copying by hand. */
+/**
+ * Copies a line to the clipboard; returns true if that worked. Otherwise (such as on plain HTTP) shows it for copying
+ * by hand.
+ */
 export async function copyLine(line: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(line);

@@ -1,8 +1,8 @@
 import { findElement } from './find-element.ts';
 
 /**
- * The place for the key; what is typed goes to `onKey`. The function that comes back shows it, because the server has
- * refused the key, unless it is open.
+ * Creates the dialog for the key; `onKey` gets the entered key. The returned function opens it, unless it is open,
+ * because the server refused the key.
  */
 export function createKeyDialog(onKey: (key: string) => void): () => void {
   const dialog = findElement(document, '#key-dialog', HTMLDialogElement);

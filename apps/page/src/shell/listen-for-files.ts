@@ -1,18 +1,18 @@
 export interface FilePlace {
-  /** Where files may be dropped; it has `data-drop` while one is over it. */
+  /** Files may be dropped here; has the attribute `data-drop` while one is over it. */
   place: HTMLElement;
-  /** What opens the browser's own dialog. */
+  /** Buttons that open the browser's file dialog. */
   buttons: readonly HTMLButtonElement[];
   chooser: HTMLInputElement;
 }
 
-/** A file that is dropped on a place, or chosen for it. Words and links that are dropped go where they always went. */
+/** Calls `onFile` for each file that is dropped or chosen. Dropped text and links keep their default behavior. */
 export function listenForFiles({ place, buttons, chooser }: FilePlace, onFile: (file: File) => void): void {
   for (const button of buttons) button.addEventListener('click', () => chooser.click());
   chooser.addEventListener('change', () => {
     const [file] = chooser.files ?? [];
     if (file !== undefined) onFile(file);
-    // The same one may be chosen again.
+    // Reset, so that the same file can be chosen again.
     chooser.value = '';
   });
   const show = (isOver: boolean): void => void place.toggleAttribute('data-drop', isOver);
@@ -26,7 +26,7 @@ export function listenForFiles({ place, buttons, chooser }: FilePlace, onFile: (
   });
   place.addEventListener('drop', (event) => {
     show(false);
-    // What a place within this one has taken is not for this one too.
+    // An inner drop zone has handled this event.
     if (!hasFiles(event) || event.defaultPrevented) return;
     event.preventDefault();
     const [file] = event.dataTransfer!.files;

@@ -14,7 +14,7 @@ function createStorage(): PageStorage & { isFull: boolean } {
   };
 }
 
-it('remembers for itself what a browser that blocks its storage does not', () => {
+it('stores values in memory if the browser blocks its storage', () => {
   const storage = openPageStorage(() => {
     throw new DOMException('blocked', 'SecurityError');
   });
@@ -25,7 +25,7 @@ it('remembers for itself what a browser that blocks its storage does not', () =>
   expect(storage.getItem('a')).toBe(null);
 });
 
-it('goes on with the newest while the storage is full, and writes there again when it has room', () => {
+it('stores the newest values in memory while the storage is full, and writes there again when there is space', () => {
   const inner = createStorage();
   const storage = openPageStorage(() => inner);
   storage.setItem('a', '1');
@@ -34,7 +34,7 @@ it('goes on with the newest while the storage is full, and writes there again wh
   expect([storage.getItem('a'), inner.getItem('a')]).toEqual(['2', '1']);
   inner.isFull = false;
   storage.setItem('a', '3');
-  // Another tab's, which counts as soon as nothing is held back here.
+  // Another tab writes a value. It is returned, because this tab has no unsaved one.
   inner.setItem('a', '4');
   expect(storage.getItem('a')).toBe('4');
   storage.removeItem('a');

@@ -1,11 +1,11 @@
 export type PageStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 /**
- * What the page keeps in this browser. What the browser does not take (it is full, or its user blocks it) stays until
- * the page is left: a request that has been sent must not get lost over that, nor the page refuse to begin.
+ * Opens the browser's storage. Values that it does not accept (it is full or blocked) stay in memory while the page is
+ * open, so that submitted requests are not lost and the page works.
  */
 export function openPageStorage(
-  // Reading the property is what a browser refuses that blocks it.
+  // A browser that blocks the storage throws when the property is read.
   open: () => PageStorage = () => localStorage,
 ): PageStorage {
   const unsaved = new Map<string, string>();
@@ -28,7 +28,17 @@ function attempt<Value>(work: () => Value): { isDone: boolean; value?: Value } {
   try {
     return { isDone: true, value: work() };
   } catch {
-    // A SecurityError or a QuotaExceededError: nothing else comes from a storage.
+    // A SecurityError or a QuotaExceededError; storages throw nothing else.
     return { isDone: false };
+  }
+}
+
+/** Parses a stored list. Skips invalid items: other versions of the page or users may have written them. */
+export function parseItems<Item>(text: string | null, isItem: (value: unknown) => value is Item): Item[] {
+  try {
+    const value: unknown = JSON.parse(text ?? '[]');
+    return Array.isArray(value) ? value.filter(isItem) : [];
+  } catch {
+    return [];
   }
 }

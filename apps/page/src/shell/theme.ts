@@ -3,7 +3,10 @@ import type { PageStorage } from './page-storage.ts';
 
 const themeName = 'darkroom.theme';
 
-/** The button between light and dark. What the system prefers is not stored, so the page goes on following it. */
+/**
+ * Starts the button for light and dark. A choice equal to the system's preference is not stored, so the page keeps
+ * following the system.
+ */
 export function startThemeButton(storage: PageStorage): void {
   const button = findElement(document, '#theme', HTMLButtonElement);
   const systemIsDark = matchMedia('(prefers-color-scheme: dark)');

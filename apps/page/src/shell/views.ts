@@ -1,14 +1,16 @@
 import { findElement } from './find-element.ts';
 
-export type ViewName = 'picture' | 'write';
+export type ViewName = 'image' | 'write';
 
-/** Shows one of the page's views, as the address says (`#write`), so that a reload and the browser's buttons do what they do. */
+/**
+ * Shows one of the page's views according to the URL's hash (`#write`), so that reload and the browser's history work.
+ */
 export function startViews(onShow: (view: ViewName) => void): { show: (view: ViewName) => void } {
   const show = (): void => {
-    const shown: ViewName = location.hash === '#write' ? 'write' : 'picture';
+    const shown: ViewName = location.hash === '#write' ? 'write' : 'image';
     for (const view of document.querySelectorAll<HTMLElement>('[data-view]'))
       view.hidden = view.dataset['view'] !== shown;
-    for (const name of ['picture', 'write'])
+    for (const name of ['image', 'write'])
       findElement(document, `.views a[href="#${name}"]`, HTMLAnchorElement).ariaCurrent =
         name === shown ? 'page' : null;
     scrollTo(0, 0);

@@ -1,8 +1,9 @@
 import type { Point } from './mask-history.ts';
 
 export interface KeyListener {
-  /** By one step: a brush's width has several. */
+  /** `by`: a direction, not a distance: x and y are −1, 0 or 1. `isPainting`: Shift is pressed. */
   onMove: (by: Point, isPainting: boolean) => void;
+  /** Called to paint a dot. */
   onDot: () => void;
   onUndo: () => void;
   onRedo: () => void;
@@ -16,7 +17,7 @@ const arrows: Readonly<Record<string, Point>> = {
   ArrowDown: { x: 0, y: 1 },
 };
 
-/** Keys of the whole dialog, and those with which the canvas is painted on while it has the focus. */
+/** Handles keys: undo, redo and brush size in the dialog; arrows and space only while the canvas has the focus. */
 export function listenForKeys(dialog: HTMLElement, canvas: HTMLElement, listener: KeyListener): void {
   const commandOf = (event: KeyboardEvent): (() => void) | undefined => {
     const key = event.key.toLowerCase();
@@ -24,7 +25,7 @@ export function listenForKeys(dialog: HTMLElement, canvas: HTMLElement, listener
       if (key === 'z') return event.shiftKey ? listener.onRedo : listener.onUndo;
       if (key === 'y') return listener.onRedo;
     }
-    // With a control key too: on some keyboards brackets need one.
+    // Accept Ctrl: some keyboards need AltGr for brackets, which sets `ctrlKey`.
     if (key === '[') return () => listener.onSize(-1);
     if (key === ']') return () => listener.onSize(1);
     if (event.target !== canvas) return undefined;

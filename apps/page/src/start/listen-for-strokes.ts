@@ -1,22 +1,22 @@
 import type { Point } from './mask-history.ts';
 
-/** Points are shares of the canvas's width and height, 0 to 1 within it. */
+/** Callbacks for strokes. Points are fractions of the canvas's width and height, 0 to 1 within it. */
 export interface StrokeListener {
-  /** `isEraser`: by a pen's other end. */
+  /** `isEraser`: drawn with a pen's eraser end. */
   onBegin: (at: Point, isEraser: boolean) => void;
   onMove: (points: readonly Point[]) => void;
   onEnd: () => void;
-  /** The system took it for something else, such as a gesture of its own. */
+  /** The system took over the pointer, for example for a gesture. */
   onCancel: () => void;
-  /** Where the pointer is, whether it paints or not; undefined when it has left. */
+  /** Called with the pointer's position, painting or not; with undefined when it leaves. */
   onHover: (at: Point | undefined) => void;
 }
 
 const primaryButton = 0;
-/** As of a pen that is turned around. */
+/** The eraser end of a pen. */
 const eraserButton = 5;
 
-/** Strokes of one pointer at a time, be it a mouse, a pen or a finger: another finger draws nothing meanwhile. */
+/** Reports strokes of one pointer at a time: mouse, pen or finger. Other fingers are ignored meanwhile. */
 export function listenForStrokes(canvas: HTMLCanvasElement, listener: StrokeListener): void {
   let drawing: number | undefined;
   const pointOf = ({ clientX, clientY }: PointerEvent): Point => {
@@ -26,7 +26,7 @@ export function listenForStrokes(canvas: HTMLCanvasElement, listener: StrokeList
   canvas.addEventListener('pointerdown', (event) => {
     const isEraser = event.button === eraserButton;
     if (drawing !== undefined || (event.button !== primaryButton && !isEraser)) return;
-    // The focus goes to the canvas, and no text is chosen by a stroke that leaves it.
+    // Focus the canvas, and do not select text when a stroke leaves it.
     event.preventDefault();
     canvas.focus({ preventScroll: true });
     canvas.setPointerCapture(event.pointerId);
@@ -36,7 +36,7 @@ export function listenForStrokes(canvas: HTMLCanvasElement, listener: StrokeList
   canvas.addEventListener('pointermove', (event) => {
     listener.onHover(pointOf(event));
     if (event.pointerId !== drawing) return;
-    // All places between two frames: a quick curve stays one.
+    // All positions between two frames, so that a quick curve stays round.
     const events = event.getCoalescedEvents();
     listener.onMove((events.length === 0 ? [event] : events).map(pointOf));
   });

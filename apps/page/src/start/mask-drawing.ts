@@ -1,34 +1,34 @@
 import type { MaskMark, Point } from './mask-history.ts';
 
 /** Pixels. */
-export interface PictureSize {
+export interface ImageSize {
   width: number;
   height: number;
 }
 
 type Stroke = Extract<MaskMark, { kind: 'stroke' }>;
 
-/** Seen on any picture: what is painted lies over it like the safelight. */
+/** The mask's color, visible on any image, like a darkroom's safelight. */
 const ink = '#ff4a2a';
-/** For what is shown: sharp enough for large screens, quick enough for phones. */
+/** Longest side of the shown canvas in pixels: sharp on large screens, fast on phones. */
 const shownLongestSide = 1024;
 
-/** A canvas that shows a mask of a picture of that size, opaque where something is painted. */
-export function prepareCanvas(canvas: HTMLCanvasElement, { width, height }: PictureSize): void {
+/** Sizes a canvas for the mask of an image of that size. The canvas is opaque in painted areas. */
+export function prepareCanvas(canvas: HTMLCanvasElement, { width, height }: ImageSize): void {
   const scale = shownLongestSide / Math.max(width, height);
   canvas.width = Math.max(1, Math.round(width * scale));
   canvas.height = Math.max(1, Math.round(height * scale));
 }
 
-/** Draws a mask from nothing, in the canvas's size. */
-export function drawMarks(canvas: HTMLCanvasElement, picture: PictureSize, marks: readonly MaskMark[]): void {
-  contextOf(canvas, picture).clearRect(0, 0, picture.width, picture.height);
-  for (const mark of marks) drawMark(canvas, picture, mark);
+/** Clears the canvas and draws all marks. */
+export function drawMarks(canvas: HTMLCanvasElement, image: ImageSize, marks: readonly MaskMark[]): void {
+  contextOf(canvas, image).clearRect(0, 0, image.width, image.height);
+  for (const mark of marks) drawMark(canvas, image, mark);
 }
 
-export function drawMark(canvas: HTMLCanvasElement, picture: PictureSize, mark: MaskMark): void {
-  const context = contextOf(canvas, picture);
-  const { width, height } = picture;
+export function drawMark(canvas: HTMLCanvasElement, image: ImageSize, mark: MaskMark): void {
+  const context = contextOf(canvas, image);
+  const { width, height } = image;
   switch (mark.kind) {
     case 'stroke':
       return drawStroke(context, mark);
@@ -37,13 +37,13 @@ export function drawMark(canvas: HTMLCanvasElement, picture: PictureSize, mark: 
     case 'clear':
       return context.clearRect(0, 0, width, height);
     case 'invert':
-      // What is drawn stays where nothing was.
+      // source-out: fills where nothing was painted, and erases the rest.
       context.globalCompositeOperation = 'source-out';
       return context.fillRect(0, 0, width, height);
   }
 }
 
-/** How much of it is painted, 0 to 1. */
+/** Returns the painted share of the canvas, 0 to 1. */
 export function paintedShare(canvas: HTMLCanvasElement): number {
   const { data } = contextOf(canvas, canvas).getImageData(0, 0, canvas.width, canvas.height);
   let painted = 0;
@@ -51,19 +51,19 @@ export function paintedShare(canvas: HTMLCanvasElement): number {
   return painted / (data.length / 4);
 }
 
-/** The mask as the API takes it, of the picture's size: white where to paint anew, black elsewhere. */
-export async function maskFile(picture: PictureSize, marks: readonly MaskMark[]): Promise<Blob> {
+/** Creates the mask file for the API, in the image's size: white in the area to repaint, black elsewhere. */
+export async function maskFile(image: ImageSize, marks: readonly MaskMark[]): Promise<Blob> {
   const canvas = document.createElement('canvas');
-  Object.assign(canvas, { width: picture.width, height: picture.height });
-  drawMarks(canvas, picture, marks);
-  const context = contextOf(canvas, picture);
+  Object.assign(canvas, { width: image.width, height: image.height });
+  drawMarks(canvas, image, marks);
+  const context = contextOf(canvas, image);
   for (const [operation, colour] of [
     ['source-in', '#fff'],
     ['destination-over', '#000'],
   ] as const) {
     context.globalCompositeOperation = operation;
     context.fillStyle = colour;
-    context.fillRect(0, 0, picture.width, picture.height);
+    context.fillRect(0, 0, image.width, image.height);
   }
   return canvasFile(canvas, 'image/png');
 }
@@ -74,7 +74,7 @@ export async function canvasFile(canvas: HTMLCanvasElement, type: string): Promi
   return blob;
 }
 
-/** A mask as the API gives it out, painted where it is white. */
+/** Converts a mask file of the API to a canvas that is painted where the file is white. */
 export function maskOfFile(image: ImageBitmap): HTMLCanvasElement {
   const canvas = document.createElement('canvas');
   Object.assign(canvas, { width: image.width, height: image.height });
@@ -93,7 +93,7 @@ function drawStroke(context: CanvasRenderingContext2D, { isEraser, width, points
   context.lineWidth = width;
   const [first] = points as [Point, ...Point[]];
   context.beginPath();
-  // A line of no length is drawn by some browsers only.
+  // Only some browsers draw a line of zero length.
   context.arc(first.x, first.y, width / 2, 0, 2 * Math.PI);
   context.fill();
   context.beginPath();
@@ -101,8 +101,8 @@ function drawStroke(context: CanvasRenderingContext2D, { isEraser, width, points
   context.stroke();
 }
 
-/** In the picture's pixels, and with nothing left of what was set before. */
-function contextOf(canvas: HTMLCanvasElement, { width, height }: PictureSize): CanvasRenderingContext2D {
+/** Returns the context with image pixels as units and all other settings reset. */
+function contextOf(canvas: HTMLCanvasElement, { width, height }: ImageSize): CanvasRenderingContext2D {
   const context = canvas.getContext('2d', { willReadFrequently: true });
   if (context === null) throw new Error('the browser draws nothing');
   context.setTransform(canvas.width / width, 0, 0, canvas.height / height, 0, 0);

@@ -6,25 +6,25 @@ const invert: MaskMark = { kind: 'invert' };
 const clear: MaskMark = { kind: 'clear' };
 const three = [stroke, invert, clear].reduce(withMark, blankHistory);
 
-it('takes back what was done, the last first, and does it again in the same order', () => {
+it('undoes the last mark first, and redoes in the original order', () => {
   const back = withoutLast(withoutLast(three));
   expect(back).toEqual({ done: [stroke], undone: [invert, clear] });
   expect(withLastAgain(back)).toEqual({ done: [stroke, invert], undone: [clear] });
   expect(withLastAgain(withLastAgain(back))).toEqual(three);
 });
 
-it('stays as it is where there is nothing to take back or to do again', () => {
+it('is unchanged if there is nothing to undo or redo', () => {
   expect(withoutLast(blankHistory)).toBe(blankHistory);
   expect(withLastAgain(three)).toBe(three);
 });
 
-it('forgets what was taken back when something else is done', () => {
+it('discards undone marks when a new one is added', () => {
   const other = withMark(withoutLast(three), stroke);
   expect(other).toEqual({ done: [stroke, invert, stroke], undone: [] });
   expect(withLastAgain(other)).toBe(other);
 });
 
-it('leaves what it was made of unchanged', () => {
+it('does not change the previous history', () => {
   withMark(withoutLast(three), stroke);
   expect(three).toEqual({ done: [stroke, invert, clear], undone: [] });
 });

@@ -1,30 +1,30 @@
-/** In pixels of the picture that the mask belongs to. */
+/** In pixels of the mask's image. */
 export interface Point {
   x: number;
   y: number;
 }
 
-/** Something that was done to a mask as a whole, or along a line. */
+/** One editing operation of a mask. */
 export type MaskMark =
   | { kind: 'stroke'; isEraser: boolean; width: number; points: readonly Point[] }
-  /** A mask that was painted before: it is where that is opaque. */
+  /** An existing mask, painted where it is opaque. */
   | { kind: 'given'; mask: CanvasImageSource }
   | { kind: 'invert' }
   | { kind: 'clear' };
 
 /**
- * How a mask came about from nothing. Marks, not pixels: they are small, can be taken back one by one, and are drawn in any
- * size. Never changed, always replaced.
+ * The editing operations of a mask. Operations instead of pixels: they are small, can be undone and can be drawn in any
+ * size. Immutable.
  */
 export interface MaskHistory {
   done: readonly MaskMark[];
-  /** What was taken back, the last one first. */
+  /** Undone operations, the last one first. */
   undone: readonly MaskMark[];
 }
 
 export const blankHistory: MaskHistory = { done: [], undone: [] };
 
-/** What had been taken back is forgotten. */
+/** Adds an operation; discards undone ones. */
 export function withMark({ done }: MaskHistory, mark: MaskMark): MaskHistory {
   return { done: [...done, mark], undone: [] };
 }

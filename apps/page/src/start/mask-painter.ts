@@ -1,7 +1,7 @@
 import { findElement, partOf } from '../shell/find-element.ts';
 import { listenForKeys } from './listen-for-keys.ts';
 import { listenForStrokes } from './listen-for-strokes.ts';
-import { drawMark, drawMarks, paintedShare, type PictureSize, prepareCanvas } from './mask-drawing.ts';
+import { drawMark, drawMarks, paintedShare, type ImageSize, prepareCanvas } from './mask-drawing.ts';
 import {
   blankHistory,
   type MaskHistory,
@@ -12,26 +12,26 @@ import {
   withoutLast,
 } from './mask-history.ts';
 
-export interface PaintedPicture extends PictureSize {
+export interface PaintedImage extends ImageSize {
   url: string;
 }
 
 type Stroke = Extract<MaskMark, { kind: 'stroke' }>;
 
 const centre: Point = { x: 0.5, y: 0.5 };
-/** What a key changes the brush's size by. */
+/** Relative change of the brush size per key press. */
 const sizeShare = 0.25;
 
-/** The dialog in which a mask is painted over a picture, with mouse, pen, finger or keys. */
+/** The dialog for painting a mask over an image, with mouse, pen, finger or keys. */
 export class MaskPainter {
   readonly #dialog = findElement(document, '#mask-dialog', HTMLDialogElement);
   readonly #canvas = partOf(this.#dialog, 'canvas', HTMLCanvasElement);
   readonly #brush = partOf(this.#dialog, 'brush', HTMLElement);
   readonly #size = findElement(this.#dialog, '#brush-size', HTMLInputElement);
-  #picture: PaintedPicture = { url: '', width: 1, height: 1 };
+  #image: PaintedImage = { url: '', width: 1, height: 1 };
   #history = blankHistory;
   #stroke: Stroke | undefined;
-  /** Where the brush is, as shares of the canvas. */
+  /** Position of the brush, as fractions of the canvas. */
   #at = centre;
   #onDone: (history: MaskHistory) => void = () => {};
 
@@ -59,15 +59,17 @@ export class MaskPainter {
     this.#dialog.addEventListener('close', () => this.#close());
   }
 
-  /** @param onDone told once, when the dialog is closed in whatever way: all can be taken back in it. */
-  open(picture: PaintedPicture, history: MaskHistory, onDone: (history: MaskHistory) => void): void {
-    this.#picture = picture;
+  /**
+   * @param onDone called once, when the dialog closes in any way: there is no cancel, because everything can be undone.
+   */
+  open(image: PaintedImage, history: MaskHistory, onDone: (history: MaskHistory) => void): void {
+    this.#image = image;
     this.#onDone = onDone;
     this.#at = centre;
-    const image = partOf(this.#dialog, 'image', HTMLImageElement);
-    image.src = picture.url;
-    partOf(this.#dialog, 'stage', HTMLElement).style.setProperty('--ratio', String(picture.width / picture.height));
-    prepareCanvas(this.#canvas, picture);
+    const element = partOf(this.#dialog, 'image', HTMLImageElement);
+    element.src = image.url;
+    partOf(this.#dialog, 'stage', HTMLElement).style.setProperty('--ratio', String(image.width / image.height));
+    prepareCanvas(this.#canvas, image);
     this.#change(history);
     this.#showBrush(undefined);
     this.#dialog.showModal();
@@ -78,9 +80,9 @@ export class MaskPainter {
     return findElement(this.#dialog, 'input[value=erase]', HTMLInputElement).checked;
   }
 
-  /** In the picture's pixels. */
+  /** In the image's pixels. */
   get #brushWidth(): number {
-    return (Number(this.#size.value) / 100) * Math.max(this.#picture.width, this.#picture.height);
+    return (Number(this.#size.value) / 100) * Math.max(this.#image.width, this.#image.height);
   }
 
   #addButtons(): void {
@@ -97,7 +99,7 @@ export class MaskPainter {
 
   #begin(at: Point, isEraser: boolean): void {
     this.#stroke = { kind: 'stroke', isEraser, width: this.#brushWidth, points: [this.#pixel(at)] };
-    drawMark(this.#canvas, this.#picture, this.#stroke);
+    drawMark(this.#canvas, this.#image, this.#stroke);
   }
 
   #goOn(points: readonly Point[]): void {
@@ -105,8 +107,8 @@ export class MaskPainter {
     const before = this.#stroke.points.slice(-1);
     const added = points.map((point) => this.#pixel(point));
     this.#stroke = { ...this.#stroke, points: [...this.#stroke.points, ...added] };
-    // Only what is new of it: a long stroke gets no slower.
-    drawMark(this.#canvas, this.#picture, { ...this.#stroke, points: [...before, ...added] });
+    // Draw only the new part, so that long strokes do not get slower.
+    drawMark(this.#canvas, this.#image, { ...this.#stroke, points: [...before, ...added] });
   }
 
   #end(): void {
@@ -122,7 +124,7 @@ export class MaskPainter {
   }
 
   #moveBrush({ x, y }: Point, isPainting: boolean): void {
-    const { width, height } = this.#picture;
+    const { width, height } = this.#image;
     const step = this.#brushWidth / 4;
     const from = this.#at;
     this.#showBrush({ x: within(from.x + (x * step) / width), y: within(from.y + (y * step) / height) });
@@ -137,19 +139,19 @@ export class MaskPainter {
 
   #resize(direction: 1 | -1): void {
     const value = Number(this.#size.value);
-    // At least one further: a quarter of a small one is nothing.
+    // At least one: a quarter of a small size rounds to 0.
     this.#size.value = String(value + direction * Math.max(1, Math.round(value * sizeShare)));
     this.#showBrush(this.#at);
   }
 
-  /** Shows the mask as it is after that, and what can be done with it. */
+  /** Shows the mask of a history, and enables undo and redo. */
   #change(history: MaskHistory): void {
     this.#history = history;
-    drawMarks(this.#canvas, this.#picture, history.done);
+    drawMarks(this.#canvas, this.#image, history.done);
     const share = paintedShare(this.#canvas);
     const percent = share > 0 && share < 0.01 ? 'less than 1' : String(Math.round(share * 100));
-    partOf(this.#dialog, 'painted', HTMLElement).textContent = `${percent} % is painted anew`;
-    // Not `disabled`, which would throw the focus off the button.
+    partOf(this.#dialog, 'painted', HTMLElement).textContent = `${percent} % will be redrawn`;
+    // Not `disabled`, which would move the focus off the button.
     for (const [name, marks] of [['undo', history.done] as const, ['redo', history.undone] as const])
       partOf(this.#dialog, name, HTMLButtonElement).ariaDisabled = marks.length === 0 ? 'true' : null;
   }
@@ -158,7 +160,7 @@ export class MaskPainter {
     this.#brush.hidden = at === undefined;
     if (at === undefined) return;
     this.#at = at;
-    const { width, height } = this.#picture;
+    const { width, height } = this.#image;
     this.#brush.style.left = `${at.x * 100}%`;
     this.#brush.style.top = `${at.y * 100}%`;
     this.#brush.style.width = `${(this.#brushWidth / width) * 100}%`;
@@ -166,13 +168,13 @@ export class MaskPainter {
   }
 
   #close(): void {
-    // A stroke that nobody has ended.
+    // Ends a stroke in progress.
     this.#end();
     this.#onDone(this.#history);
   }
 
   #pixel({ x, y }: Point): Point {
-    return { x: x * this.#picture.width, y: y * this.#picture.height };
+    return { x: x * this.#image.width, y: y * this.#image.height };
   }
 }
 

@@ -10,11 +10,11 @@ it.each([
   ['a shape that is kept, as far as multiples allow', { width: 4000, height: 3000 }, { width: 128, height: 96 }],
   ['the other way round', { width: 3000, height: 4000 }, { width: 96, height: 128 }],
   ['limits', { width: 10_000, height: 100 }, { width: 256, height: 64 }],
-])('is %s', (_what, picture, size) => {
-  expect(sizeLike(picture, { sizes, defaults })).toEqual(size);
+])('is %s', (_what, image, size) => {
+  expect(sizeLike(image, { sizes, defaults })).toEqual(size);
 });
 
-it('keeps to multiples where limits are none', () => {
+it('rounds to multiples that are within limits which are no multiples', () => {
   const odd = { min: 50, max: 250, multiple: 32 };
   expect(sizeLike({ width: 100, height: 1 }, { sizes: odd, defaults })).toEqual({ width: 224, height: 64 });
 });

@@ -12,7 +12,7 @@ function openStorage(text?: string) {
 
 const turn: Turn = { key: 'k', wish: 'something sweet', model: 'm', seed: 7 };
 
-it('keeps turns, the newest of too many', () => {
+it('stores turns, and only the newest above the limit', () => {
   const storage = openStorage();
   expect(storage.read()).toEqual([]);
   storage.write(Array.from({ length: 201 }, (_value, index) => ({ ...turn, key: `k${index}` })));
@@ -21,6 +21,6 @@ it('keeps turns, the newest of too many', () => {
 });
 
 it.each(['{', '7', '[null, 7, {"key": 1}, {"key": "k", "wish": "w", "model": "m", "seed": 1, "answer": 5}]'])(
-  'drops what it cannot read: %s',
+  'skips invalid turns: %s',
   (text) => expect(openStorage(text).read()).toEqual([]),
 );

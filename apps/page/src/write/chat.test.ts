@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { askedAnew, messagesOf, openTurn, type Turn, withEnd } from './chat.ts';
+import { restartFrom, messagesOf, openTurn, type Turn, withEnd } from './chat.ts';
 
 const turn = (key: string, more: Partial<Turn> = {}): Turn => ({
   key,
@@ -15,7 +15,7 @@ function keys(): () => string {
   return () => `new-${count++}`;
 }
 
-it('tells the model all that was said before, but for what was not answered', () => {
+it('sends the model all answered turns before', () => {
   const stopped = turn('b', { outcome: 'canceled', answer: '' });
   const turns = [done('a', 'a cat'), stopped, turn('c'), turn('d')];
   expect(messagesOf(turns, turns[2]!)).toEqual([
@@ -25,25 +25,25 @@ it('tells the model all that was said before, but for what was not answered', ()
   ]);
 });
 
-it('leaves the oldest turns out where the model has no room', () => {
+it("omits the oldest turns if the model's context is full", () => {
   const turns = [done('a', 'a cat'), done('b', 'a dog'), turn('c', { leftOut: 1 })];
   expect(messagesOf(turns, turns[2]!).map(({ content }) => content)).toEqual(['wish b', 'a dog', 'wish c']);
   expect(messagesOf(turns, { ...turns[2]!, leftOut: 2 }).map(({ content }) => content)).toEqual(['wish c']);
 });
 
-it('asks anew what follows from a turn that has changed, under new keys, and keeps what was before it', () => {
+it('restarts from a changed turn with new keys, and preserves earlier turns', () => {
   const turns = [done('a', 'a cat'), done('b', 'a blue cat'), turn('c', { outcome: 'failed', temperature: 1 })];
-  const asking = { key: 'edited', wish: 'make it red', model: 'm', seed: 7 };
-  expect(askedAnew(turns, 'b', asking, keys())).toEqual([
+  const input = { key: 'edited', wish: 'make it red', model: 'm', seed: 7 };
+  expect(restartFrom(turns, 'b', input, keys())).toEqual([
     turns[0],
-    asking,
+    input,
     { key: 'new-0', wish: 'wish c', model: 'm', seed: 1, temperature: 1 },
   ]);
-  // Another tab has removed it.
-  expect(askedAnew(turns, 'z', asking, keys())).toEqual(turns);
+  // Another tab has removed the turn.
+  expect(restartFrom(turns, 'z', input, keys())).toEqual(turns);
 });
 
-it('asks the next when one has succeeded, and not when it has not', () => {
+it('continues with the next turn after a success only', () => {
   const turns = [done('a', 'a cat'), turn('b', { id: 'id-b' }), turn('c')];
   expect(openTurn(turns)?.key).toBe('b');
   const well = withEnd(turns, 'b', { outcome: 'succeeded', answer: 'a dog' });
@@ -53,6 +53,6 @@ it('asks the next when one has succeeded, and not when it has not', () => {
     ['succeeded', 'canceled', 'unasked'],
     undefined,
   ]);
-  // It was cleared meanwhile.
+  // The conversation was cleared in the meantime.
   expect(withEnd([turn('x')], 'b', { outcome: 'failed' })).toEqual([turn('x')]);
 });

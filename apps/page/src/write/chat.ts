@@ -1,52 +1,52 @@
 import type { TextMessage } from '@darkroom/client';
 
-/** How an answer ended. `unasked`: the one before it did not come to its end, so nothing could follow it. */
+/** The outcome of a turn. `unasked`: not sent, because the turn before it did not succeed. */
 export type TurnOutcome = 'succeeded' | 'failed' | 'canceled' | 'expired' | 'unasked';
 
-/** A wish, and what the writer made of it. Plain JSON: it is kept in the browser. */
+/** A user's wish and the writer's answer. Plain JSON: it is stored in the browser. */
 export interface Turn {
-  /** Names this asking of it, also to the server: asked twice, it is asked once. */
+  /** Identifies this try; also its idempotency key, so that sending it twice makes one request. */
   key: string;
   wish: string;
   model: string;
   seed: number;
-  /** Absent for the model's own. */
+  /** Absent for the model's default. */
   temperature?: number;
-  /** The request's, once it was sent. */
+  /** Id of the request, once it is sent. */
   id?: string;
-  /** Earlier turns that the model had no room for. */
+  /** Number of earlier turns omitted because the model's context is full. */
   leftOut?: number;
-  /** Absent while it is open. */
+  /** Absent while the turn is open. */
   outcome?: TurnOutcome;
-  /** What stands in the end. */
+  /** The final answer. */
   answer?: string;
-  /** Of the end, for people. */
+  /** A note about the outcome, for the user. */
   note?: string;
-  /** The picture that was made of the answer, in the gallery. */
-  pictureId?: string;
+  /** Id of the answer's image in the gallery. */
+  imageId?: string;
 }
 
-/** What makes an asking: everything else comes of it. */
-export type Asking = Pick<Turn, 'key' | 'wish' | 'model' | 'seed' | 'temperature'>;
+/** The fields that define a try; the others follow from it. */
+export type TurnInput = Pick<Turn, 'key' | 'wish' | 'model' | 'seed' | 'temperature'>;
 
-/** The one that is being answered, or is to be asked next. */
+/** Returns the turn that is being answered, or is the next to send. */
 export function openTurn(turns: readonly Turn[]): Turn | undefined {
   return turns.find(({ outcome }) => outcome === undefined);
 }
 
-/** What the model is told for a turn: all before it that was answered, but for the oldest `leftOut`. */
+/** Returns the messages for a turn: all earlier answered turns except the oldest `leftOut`, then its own wish. */
 export function messagesOf(turns: readonly Turn[], { key, wish, leftOut = 0 }: Turn): TextMessage[] {
   const at = turns.findIndex((turn) => turn.key === key);
   const before = turns.slice(0, at).filter(({ answer = '' }) => answer !== '');
-  const told = before.slice(leftOut).flatMap((turn) => [
+  const earlier = before.slice(leftOut).flatMap((turn) => [
     { role: 'user', content: turn.wish },
     { role: 'assistant', content: turn.answer! },
   ]);
-  return [...told, { role: 'user', content: wish }];
+  return [...earlier, { role: 'user', content: wish }];
 }
 
-/** With another asking in the place of a turn, and everything after it to be asked anew, since it follows from this one. */
-export function askedAnew(turns: readonly Turn[], key: string, asking: Asking, drawKey: () => string): Turn[] {
+/** Replaces a turn, and resets all later ones, because their context changed. */
+export function restartFrom(turns: readonly Turn[], key: string, asking: TurnInput, drawKey: () => string): Turn[] {
   const at = turns.findIndex((turn) => turn.key === key);
   if (at < 0) return [...turns];
   const after = turns.slice(at + 1).map(({ wish, model, seed, temperature }) => ({
@@ -59,7 +59,7 @@ export function askedAnew(turns: readonly Turn[], key: string, asking: Asking, d
   return [...turns.slice(0, at), asking, ...after];
 }
 
-/** With what came of a turn; what waits behind one that did not succeed is not asked. */
+/** Stores the outcome of a turn; if it did not succeed, later open turns will not be sent. */
 export function withEnd(turns: readonly Turn[], key: string, end: Pick<Turn, 'outcome' | 'answer' | 'note'>): Turn[] {
   const at = turns.findIndex((turn) => turn.key === key);
   return turns.map((turn, index) => {

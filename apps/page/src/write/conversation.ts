@@ -1,33 +1,36 @@
-import { ClientError } from '@darkroom/client';
+import { ClientError, drawIdempotencyKey as drawKey } from '@darkroom/client';
 import { drawSeed } from '../requests/draw-seed.ts';
 import { followRequest } from '../requests/follow-request.ts';
 import { isOpen } from '../requests/request-life.ts';
 import type { StreamSlots } from '../requests/stream-slots.ts';
 import { absenceOf, errorWords } from '../server/error-words.ts';
 import type { Session } from '../server/session.ts';
-import { type Asking, askedAnew, messagesOf, openTurn, type Turn, type TurnOutcome, withEnd } from './chat.ts';
+import { type TurnInput, restartFrom, messagesOf, openTurn, type Turn, type TurnOutcome, withEnd } from './chat.ts';
 import type { createChatStorage } from './chat-storage.ts';
-import { keptText, newTextState, textAfterEvent, textAfterPoll, type TextState, textWords } from './text-state.ts';
+import { usableText, newTextState, textAfterEvent, textAfterPoll, type TextState, textWords } from './text-state.ts';
 
 export interface ConversationOptions {
   storage: ReturnType<typeof createChatStorage>;
   session: Session;
   slots: StreamSlots;
-  /** Turns came, went or ended. */
+  /** Called when turns were added, removed or ended. */
   onTurns: (turns: readonly Turn[]) => void;
-  /** The open turn has got further. */
+  /** Called when the open turn's answer has grown. */
   onGrowth: (turn: Turn, state: TextState) => void;
 }
 
-/** Where a model takes the most probable token always, another seed needs this to be another answer. */
+/** Models that are greedy by default need a temperature to give another answer with another seed. */
 const otherTemperature = 0.8;
 
-/** Asks one turn after the other, and follows the answer of the open one. What is stored is the truth: a reload goes on from it. */
+/**
+ * Sends one turn after the other, and follows the open one's answer. The stored state is authoritative: a reload
+ * continues from it.
+ */
 export class Conversation {
   readonly #options: ConversationOptions;
   #turns: readonly Turn[];
   #state = newTextState;
-  /** Of the open turn: the last event seen. */
+  /** Id of the open turn's last event seen. */
   #last: string | undefined;
   #followedKey: string | undefined;
   #run: AbortController | undefined;
@@ -41,14 +44,14 @@ export class Conversation {
     return this.#turns;
   }
 
-  /** Shows what is stored and goes on with it: after loading, and when another tab has changed it. */
+  /** Shows the stored turns and continues: on load, and after a change by another tab. */
   resume(): void {
     this.#turns = this.#options.storage.read();
     this.#options.onTurns(this.#turns);
     this.#drive();
   }
 
-  /** Stops following, as while nobody looks. The server writes on. */
+  /** Stops following while the page is hidden. The server continues to write. */
   pause(): void {
     this.#run?.abort();
     this.#run = undefined;
@@ -58,21 +61,21 @@ export class Conversation {
     this.#change([...this.#turns, { key: drawKey(), wish, model, seed: drawSeed() }]);
   }
 
-  /** The turn with another wish, and everything after it, are asked anew. */
+  /** Changes a turn's wish; it and all later turns are sent again. */
   edit({ key, model, seed }: Turn, wish: string): void {
-    this.#askAnew(key, { key: drawKey(), wish, model, seed });
+    this.#restartFrom(key, { key: drawKey(), wish, model, seed });
   }
 
-  /** The same wish with another seed; what follows from its answer is asked anew. */
+  /** Sends the same wish with another seed; later turns are sent again. */
   again({ key, wish, model }: Turn): void {
-    this.#askAnew(key, { key: drawKey(), wish, model, seed: drawSeed(), temperature: otherTemperature });
+    this.#restartFrom(key, { key: drawKey(), wish, model, seed: drawSeed(), temperature: otherTemperature });
   }
 
-  setPicture(key: string, pictureId: string): void {
-    this.#change(this.#turns.map((turn) => (turn.key === key ? { ...turn, pictureId } : turn)));
+  setImage(key: string, imageId: string): void {
+    this.#change(this.#turns.map((turn) => (turn.key === key ? { ...turn, imageId } : turn)));
   }
 
-  /** Ends the answer that is being written; what stands of it stays. */
+  /** Stops the answer that is being written; the text so far is preserved. */
   async stop(): Promise<void> {
     const turn = openTurn(this.#turns);
     if (turn === undefined) return;
@@ -82,7 +85,7 @@ export class Conversation {
     try {
       await this.#options.session.client.cancel(turn.id);
     } catch (error) {
-      // Ended in the same moment (409): what follows it says how.
+      // 409: it ended at the same moment; the next update shows how.
       const isLate = error instanceof ClientError && error.status === 409;
       this.#grow(turn, { ...this.#state, isCanceling: false, problem: isLate ? undefined : errorWords(error) });
     }
@@ -93,12 +96,12 @@ export class Conversation {
     this.#change([]);
   }
 
-  #askAnew(key: string, asking: Asking): void {
+  #restartFrom(key: string, asking: TurnInput): void {
     this.#cancelOpen();
-    this.#change(askedAnew(this.#turns, key, asking, drawKey));
+    this.#change(restartFrom(this.#turns, key, asking, drawKey));
   }
 
-  /** Nobody wants it any more. */
+  /** Cancels the open turn's request, whose answer is no longer needed. */
   #cancelOpen(): void {
     const id = openTurn(this.#turns)?.id;
     if (id !== undefined) this.#options.session.client.cancel(id).catch(() => {});
@@ -111,7 +114,7 @@ export class Conversation {
     this.#drive();
   }
 
-  /** Works on the open turn, unless it does. */
+  /** Starts to work on the open turn, unless that is running already. */
   #drive(): void {
     const turn = openTurn(this.#turns);
     if (turn?.key === this.#followedKey && this.#run?.signal.aborted === false) return;
@@ -131,7 +134,7 @@ export class Conversation {
   async #answer(turn: Turn, signal: AbortSignal): Promise<void> {
     const { session, slots } = this.#options;
     this.#grow(turn, this.#state);
-    const id = turn.id ?? (await this.#ask(turn));
+    const id = turn.id ?? (await this.#submit(turn));
     signal.throwIfAborted();
     await followRequest({
       client: session.client,
@@ -150,18 +153,21 @@ export class Conversation {
     const { status, text } = this.#state;
     if (isOpen(this.#state)) throw new Error(`the events of ${id} ended before it did`);
     const note = status === 'canceled' ? 'Stopped' : textWords(this.#state);
-    this.#end(turn, { outcome: status as TurnOutcome, answer: keptText(text), note });
+    this.#end(turn, { outcome: status as TurnOutcome, answer: usableText(text), note });
   }
 
-  /** Sends it, and keeps its id. Of a conversation that is longer than the model reads, the oldest turns are left out. */
-  async #ask(turn: Turn): Promise<string> {
+  /**
+   * Submits a turn's request and stores its id. If the conversation exceeds the model's context, omits the oldest
+   * turns.
+   */
+  async #submit(turn: Turn): Promise<string> {
     const { client } = this.#options.session;
     const { key, model, seed, temperature } = turn;
     for (let leftOut = turn.leftOut ?? 0; ; leftOut++) {
       const messages = messagesOf(this.#turns, { ...turn, leftOut });
       const request = { model, messages, seed, ...(temperature !== undefined && { temperature }) };
       try {
-        // To its end, even if nobody wants it any more: only then it can be canceled.
+        // Not abortable: only a request with a known id can be canceled.
         const { request_id: id } = await client.submit(request, { idempotencyKey: key });
         if (!this.#turns.some((each) => each.key === key && each.outcome === undefined)) {
           client.cancel(id).catch(() => {});
@@ -187,16 +193,10 @@ export class Conversation {
   #fail(turn: Turn, error: unknown): void {
     const absence = absenceOf(error);
     const note = absence === undefined ? errorWords(error) : textWords({ ...this.#state, status: absence });
-    this.#end(turn, { outcome: 'failed', answer: keptText(this.#state.text), note });
+    this.#end(turn, { outcome: 'failed', answer: usableText(this.#state.text), note });
   }
 
   #end({ key }: Turn, end: Pick<Turn, 'outcome' | 'answer' | 'note'>): void {
     this.#change(withEnd(this.#turns, key, end));
   }
-}
-
-/** 128 random bits; `crypto.randomUUID` is not there on pages without TLS. */
-function drawKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

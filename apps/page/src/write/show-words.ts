@@ -3,8 +3,8 @@ import { mask } from './text-state.ts';
 const masks = new RegExp(`(${mask}+)`);
 
 /**
- * Writes an answer into its live region. While it grows a screen reader is not told: the region is busy, and what stands in
- * it is hidden from it. The whole answer then comes as something new, and is read once.
+ * Writes an answer into its live region. While the answer grows, the region is busy and its contents are hidden from
+ * screen readers. The finished answer is inserted as a new element, so that it is read once.
  */
 export function showWords(region: HTMLElement, text: string, { isGrowing }: { isGrowing: boolean }): void {
   const shown = region.firstElementChild;
@@ -20,10 +20,10 @@ export function showWords(region: HTMLElement, text: string, { isGrowing }: { is
   region.replaceChildren(line);
 }
 
-/** Masks look like what they are: paper on which nothing stands yet. */
+/** Writes a text, with unknown tokens in elements of their own. */
 function fill(line: Element, text: string): void {
   if (line.childNodes.length <= 1 && !text.includes(mask)) {
-    // The usual way, a token at a time: one node, so that what somebody selects stays selected.
+    // The usual case, without unknown tokens: one text node, so that a selection is preserved.
     if (line.firstChild instanceof Text) line.firstChild.data = text;
     else line.textContent = text;
     return;

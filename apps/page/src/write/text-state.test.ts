@@ -1,6 +1,6 @@
 import type { RequestEvent, TextView } from '@darkroom/client';
 import { expect, it } from 'vitest';
-import { keptText, newTextState, textAfterEvent, textAfterPoll, type TextState, textWords } from './text-state.ts';
+import { usableText, newTextState, textAfterEvent, textAfterPoll, type TextState, textWords } from './text-state.ts';
 
 type EventBody = RequestEvent extends infer Event
   ? Event extends RequestEvent
@@ -25,24 +25,24 @@ const delta = (offset: number, text: string): EventBody => ({ type: 'delta', ind
 const snapshot = (offset: number, text: string): EventBody => ({ type: 'snapshot', index: 0, offset, text });
 const started: EventBody = { type: 'started', attempt: 1 };
 
-it('grows, and is taken back where it was written otherwise', () => {
+it('grows, and is reset if it was written differently', () => {
   const grown = after([started, delta(0, 'a fox'), delta(5, ' on')]);
   expect([grown.status, grown.text]).toEqual(['running', 'a fox on']);
   expect(after([{ type: 'reset', index: 0, offset: 2 }, delta(2, 'cat')], grown).text).toBe('a cat');
 });
 
-it('shows a block in place, and what stays of it', () => {
+it('shows a block in place, and its final text', () => {
   expect(after([snapshot(0, 'a░ cake'), snapshot(0, 'a red cake')]).text).toBe('a red cake');
   expect(after([snapshot(0, 'a red cake'), delta(0, 'a red cake'), snapshot(10, '░░')]).text).toBe('a red cake░░');
 });
 
-it('does not become shorter when the stream tells what a poll has said', () => {
+it('does not become shorter when the stream repeats the text of a poll', () => {
   const polled = { ...newTextState, status: 'running' as const, text: 'a fox on' };
   expect(after([delta(0, 'a fox')], polled).text).toBe('a fox on');
   expect(after([delta(0, 'a fox'), delta(5, ' on the moon')], polled).text).toBe('a fox on the moon');
 });
 
-it('takes a text from a poll where no events bring it', () => {
+it('takes the text from a poll if no events are streamed', () => {
   const usage = { completion_tokens: 3, nfe: 2 };
   const view = { status: 'running', is_possible: true, texts: [{ index: 0, text: 'a fox' }], usage } as TextView;
   expect(textAfterPoll(newTextState, view, false).text).toBe('');
@@ -52,12 +52,12 @@ it('takes a text from a poll where no events bring it', () => {
   expect([ended.text, ended.tokens, ended.calls]).toEqual(['a fox', 3, 2]);
 });
 
-it('keeps the words before the first that is not known', () => {
-  expect(keptText('a red ░ on░')).toBe('a red');
-  expect(keptText('a red cake')).toBe('a red cake');
+it('preserves the words before the first unknown token', () => {
+  expect(usableText('a red ░ on░')).toBe('a red');
+  expect(usableText('a red cake')).toBe('a red cake');
 });
 
-it('says how it is going', () => {
+it('describes its progress', () => {
   const end: EventBody = {
     type: 'text',
     index: 0,
@@ -71,14 +71,12 @@ it('says how it is going', () => {
   };
   const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12, cached_tokens: 0, nfe: 3 };
   const succeeded: EventBody = { type: 'succeeded', usage, finish_reasons: ['stop'] };
-  expect(textWords(newTextState)).toBe('Asking the server…');
+  expect(textWords(newTextState)).toBe('Loading…');
   expect(textWords(after([started, delta(0, 'a')]))).toBe('Writing…');
   expect(textWords(after([started, end, succeeded]))).toBe('3 tokens in 20 ms');
-  expect(textWords(after([started, { ...end, calls: 1 }, succeeded]))).toBe(
-    '3 tokens with 1 call of the model in 20 ms',
-  );
+  expect(textWords(after([started, { ...end, calls: 1 }, succeeded]))).toBe('3 tokens with 1 model call in 20 ms');
   expect(
     textWords({ ...newTextState, status: 'succeeded', tokens: 1, calls: 1, startedAtMs: 0, endedAtMs: 2400 }),
   ).toBe('1 token in 2.4 s');
-  expect(textWords({ ...newTextState, status: 'gone' })).toBe('Its time is over: the server no longer keeps its texts');
+  expect(textWords({ ...newTextState, status: 'gone' })).toBe('Expired: the server has deleted its texts');
 });

@@ -1,17 +1,17 @@
-import type { RequestEvent, RequestView } from '@darkroom/client';
+import { type RequestEvent, type RequestView, textAfter } from '@darkroom/client';
 import { isOpen, lifeAfterEvent, lifeAfterPoll, newLife, type RequestLife } from '../requests/request-life.ts';
 import { lifeWords } from '../requests/status-words.ts';
 
-/** What stands for a token that is not known yet. */
+/** Character that a block-diffusion model writes for a token that is not decided yet. */
 export const mask = '░';
 
-/** What the page knows of a request of one text. Never changed, always replaced. */
+/** The state of a request for one text. Immutable. */
 export interface TextState extends RequestLife {
-  /** What stands, masks included. */
+  /** The text so far, including masks. */
   text: string;
-  /** Written, or known in a block; 0 as long as nobody has said. */
+  /** Tokens of the text; 0 until it ends. */
   tokens: number;
-  /** Calls of the model for them. */
+  /** Model calls for the text; 0 until it ends. */
   calls: number;
 }
 
@@ -20,15 +20,10 @@ export const newTextState: TextState = { ...newLife, text: '', tokens: 0, calls:
 export function textAfterEvent(before: TextState, event: RequestEvent): TextState {
   const state = lifeAfterEvent(before, event);
   switch (event.type) {
-    case 'delta': {
-      // What stands already may be ahead: a poll said it.
-      const isKnown = state.text.startsWith(event.text, event.offset);
-      return isKnown ? state : { ...state, text: state.text.slice(0, event.offset) + event.text };
-    }
+    case 'delta':
     case 'snapshot':
-      return { ...state, text: state.text.slice(0, event.offset) + event.text };
     case 'reset':
-      return { ...state, text: state.text.slice(0, event.offset) };
+      return { ...state, text: textAfter(state.text, event) };
     case 'text':
       return { ...state, text: event.text, tokens: event.completion_tokens, calls: event.calls };
     case 'queued':
@@ -44,7 +39,10 @@ export function textAfterEvent(before: TextState, event: RequestEvent): TextStat
   }
 }
 
-/** A first poll is only asked for where the request is: its events, which come next, bring the text from the beginning. */
+/**
+ * Applies a poll. Does not set the text while events are streamed, or on the first poll of an open request, whose
+ * events will bring the text from its start.
+ */
 export function textAfterPoll(before: TextState, view: RequestView, isStreaming: boolean): TextState {
   const state = lifeAfterPoll(before, view, isStreaming);
   if (view.texts === undefined || isStreaming || (before.status === 'unread' && isOpen(state))) return state;
@@ -52,21 +50,21 @@ export function textAfterPoll(before: TextState, view: RequestView, isStreaming:
   return { ...state, text: view.texts[0]?.text ?? '', tokens, calls };
 }
 
-/** What is worth keeping of a text that may have been stopped in the middle of a block. */
-export function keptText(text: string): string {
+/** Returns the text before its first mask: a text that was stopped within a block contains masks. */
+export function usableText(text: string): string {
   return text.split(mask, 1)[0]!.trimEnd();
 }
 
-/** Where it is, for people. */
+/** Describes the state of a request for the status line. */
 export function textWords(state: TextState): string {
   const { tokens, calls, startedAtMs, endedAtMs } = state;
   const count = `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
-  const inCalls = calls === tokens ? '' : ` with ${calls} ${calls === 1 ? 'call' : 'calls'} of the model`;
+  const inCalls = calls === tokens ? '' : ` with ${calls} model ${calls === 1 ? 'call' : 'calls'}`;
   const succeeded = `${count}${inCalls}${timeWords(startedAtMs, endedAtMs)}`;
   return lifeWords(state, { running: 'Writing…', succeeded, outputs: 'texts' });
 }
 
-/** Small models are done in less than a tenth of a second. */
+/** Formats the run time. Uses milliseconds below 1 s, because small models take less than 0.1 s. */
 function timeWords(startedAtMs: number | undefined, endedAtMs: number | undefined): string {
   if (startedAtMs === undefined || endedAtMs === undefined) return '';
   const ms = Math.max(0, endedAtMs - startedAtMs);

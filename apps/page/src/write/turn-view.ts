@@ -1,6 +1,6 @@
-import { createPictureTile } from '../picture/picture-tile.ts';
+import { createImageTile } from '../image/image-tile.ts';
 import { isOpen } from '../requests/request-life.ts';
-import type { RequestState } from '../requests/request-state.ts';
+import type { ImageRequestState } from '../requests/request-state.ts';
 import { statusWords } from '../requests/status-words.ts';
 import { announce } from '../shell/announce.ts';
 import { cloneTemplate, findElement, partOf } from '../shell/find-element.ts';
@@ -12,14 +12,14 @@ export interface TurnActions {
   edit: (turn: Turn, wish: string) => void;
   again: (turn: Turn) => void;
   stop: () => void;
-  /** Draws it; what went wrong, in words. */
+  /** Draws the answer; resolves with an error message, or undefined. */
   develop: (turn: Turn) => Promise<string | undefined>;
-  watchPicture: (id: string, onChange: (state: RequestState | undefined) => void) => void;
+  watchImage: (id: string, onChange: (state: ImageRequestState | undefined) => void) => void;
 }
 
 export type TurnView = ReturnType<typeof createTurnView>;
 
-/** A wish and its answer, on the page. */
+/** Creates the view of a turn: a wish and its answer. */
 export function createTurnView(first: Turn, actions: TurnActions) {
   const element = cloneTemplate('turn', HTMLLIElement);
   const article = findElement(element, 'article', HTMLElement);
@@ -28,9 +28,9 @@ export function createTurnView(first: Turn, actions: TurnActions) {
   part('wish').id = `wish-${turn.key}`;
   article.setAttribute('aria-labelledby', part('wish').id);
   part('wish').textContent = turn.wish;
-  part('status').textContent = 'Waits for the answer before it';
+  part('status').textContent = 'Waiting for the answer before it';
   const editor = addEditor(element, () => turn, actions);
-  const picture = createTurnPicture(part('picture'), actions);
+  const image = createTurnImage(part('image'), actions);
   on(article, 'again', () => actions.again(turn));
   on(article, 'stop', actions.stop);
   on(article, 'develop', () => {
@@ -39,15 +39,15 @@ export function createTurnView(first: Turn, actions: TurnActions) {
   return {
     element,
     editor,
-    /** What is stored of it. */
+    /** Shows the stored turn. */
     show(next: Turn): void {
       turn = next;
-      // An open one is shown as it grows.
+      // An open turn is shown by `grow`.
       if (turn.outcome === undefined) return;
       showEnd(article, turn);
-      picture.show(turn);
+      image.show(turn);
     },
-    /** What comes, while it is open. */
+    /** Shows the state of the open turn. */
     grow(state: TextState): void {
       article.dataset['outcome'] = state.status === 'running' ? 'writing' : 'open';
       part('status').textContent = textWords(state);
@@ -55,7 +55,7 @@ export function createTurnView(first: Turn, actions: TurnActions) {
       showWords(part('answer'), state.text, { isGrowing: isOpen(state) });
     },
     dispose(): void {
-      picture.dispose();
+      image.dispose();
       element.remove();
     },
   };
@@ -64,7 +64,7 @@ export function createTurnView(first: Turn, actions: TurnActions) {
 function showEnd(article: HTMLElement, turn: Turn): void {
   const { outcome = '', answer = '' } = turn;
   const words = endWords(turn);
-  // An answer is read out by itself; what went wrong with it is not.
+  // Screen readers read the answer by itself, but not its problems.
   const wasOpen = ['open', 'writing'].includes(article.dataset['outcome'] ?? '');
   if (wasOpen && outcome !== 'succeeded') announce(`${words}: ${turn.wish}`);
   article.dataset['outcome'] = outcome;
@@ -75,7 +75,7 @@ function showEnd(article: HTMLElement, turn: Turn): void {
   showButton(article, 'develop', answer !== '');
 }
 
-/** The wish as a field, in its place. */
+/** Creates the editor that replaces the shown wish. */
 function addEditor(element: HTMLElement, turnOf: () => Turn, { edit }: TurnActions) {
   const form = partOf(element, 'editor', HTMLFormElement);
   const field = findElement(form, 'textarea', HTMLTextAreaElement);
@@ -109,30 +109,30 @@ function addEditor(element: HTMLElement, turnOf: () => Turn, { edit }: TurnActio
   return { open: () => open(true) };
 }
 
-/** The picture of an answer, which the gallery has too. */
-function createTurnPicture(place: HTMLElement, { watchPicture }: TurnActions) {
+/** Creates the view of an answer's image, which is in the gallery too. */
+function createTurnImage(place: HTMLElement, { watchImage }: TurnActions) {
   let shownId = '';
-  let tile: ReturnType<typeof createPictureTile> | undefined;
+  let tile: ReturnType<typeof createImageTile> | undefined;
   const remove = (): void => {
     tile?.dispose();
     tile = undefined;
     place.hidden = true;
   };
   return {
-    show({ pictureId = '', answer = '' }: Turn): void {
-      if (pictureId === shownId) return;
-      shownId = pictureId;
+    show({ imageId = '', answer = '' }: Turn): void {
+      if (imageId === shownId) return;
+      shownId = imageId;
       remove();
-      if (pictureId === '') return;
-      tile = createPictureTile({ prompt: answer, name: 'the picture', shape: '1' });
+      if (imageId === '') return;
+      tile = createImageTile({ prompt: answer, name: 'the image', shape: '1' });
       const words = document.createElement('p');
       words.className = 'hint';
       place.replaceChildren(tile.element, words);
-      watchPicture(pictureId, (state) => {
+      watchImage(imageId, (state) => {
         if (state === undefined) return remove();
         place.hidden = false;
         words.textContent = statusWords(state);
-        tile?.update(state.pictures[0]!, isOpen(state));
+        tile?.update(state.images[0]!, isOpen(state));
       });
     },
     dispose: remove,
@@ -140,20 +140,20 @@ function createTurnPicture(place: HTMLElement, { watchPicture }: TurnActions) {
 }
 
 function endWords({ outcome, note = '', model, seed, leftOut = 0 }: Turn): string {
-  if (outcome === 'unasked') return 'Not asked: the answer before it did not end well';
+  if (outcome === 'unasked') return 'Not sent: the answer before it did not succeed';
   const without = leftOut === 1 ? 'without the first turn' : `without the first ${leftOut} turns`;
-  const facts = [note, model, `seed ${seed}`, ...(leftOut > 0 ? [`${without}, for which the model has no room`] : [])];
+  const facts = [note, model, `seed ${seed}`, ...(leftOut > 0 ? [`${without}: too long for the model`] : [])];
   return facts.join(' · ');
 }
 
 function on(article: HTMLElement, name: string, act: () => void): void {
   const button = partOf(article, name, HTMLButtonElement);
-  // "Stop" alone would be the name of every turn's button.
+  // Adds the wish to the accessible name: every turn has a button "Stop".
   button.setAttribute('aria-describedby', article.getAttribute('aria-labelledby')!);
   button.addEventListener('click', act);
 }
 
-/** Focus must not fall off the page with the button that had it. */
+/** Hides or shows a button. Moves the focus first, so that it is not lost with the button. */
 function showButton(article: HTMLElement, name: string, isShown: boolean): void {
   const button = partOf(article, name, HTMLButtonElement);
   if (!isShown && button === document.activeElement) article.focus({ preventScroll: true });

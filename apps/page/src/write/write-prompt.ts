@@ -5,22 +5,22 @@ import { announce } from '../shell/announce.ts';
 import { findElement } from '../shell/find-element.ts';
 import { newTextState, type TextState, textAfterEvent, textWords } from './text-state.ts';
 
-/** What to ask where nobody said what is wished for. */
+/** The wish for an empty field. */
 const anyWish = 'surprise me';
 
-/** The button beside the prompt: asks the writer for one, of what stands in the field, if anything does. */
+/** Creates the button beside the prompt that lets the writer write one, based on the field's text if there is any. */
 export function createWritePrompt(form: HTMLFormElement, session: Session, chosenWriter: () => string | undefined) {
   const button = findElement(form, '#write-prompt', HTMLButtonElement);
   const prompt = findElement(form, '#prompt', HTMLTextAreaElement);
   const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
-  /** The last wish, and what was made of it: asked again, the wish is meant and not the prompt. */
+  /** The last wish and its prompt. If the field still contains that prompt, the button repeats the wish. */
   let last = { wish: '', written: '' };
   let run: AbortController | undefined;
   const write = async (model: string, signal: AbortSignal): Promise<void> => {
     const typed = prompt.value;
     const wish = typed.trim() !== '' && typed === last.written ? last.wish : typed.trim() || anyWish;
     try {
-      const state = await askFor(wish, { session, model, signal, onGrowth: (text) => (prompt.value = text) });
+      const state = await writePromptFor(wish, { session, model, signal, onGrowth: (text) => (prompt.value = text) });
       if (state.status === 'succeeded') {
         last = { wish, written: state.text };
         announce(`Written: ${state.text}`);
@@ -29,7 +29,7 @@ export function createWritePrompt(form: HTMLFormElement, session: Session, chose
         problem.textContent = textWords(state);
       }
     } catch (error) {
-      // What somebody has typed meanwhile stays.
+      // Text typed in the meantime is preserved.
       if (!signal.aborted || signal.reason !== 'typed') prompt.value = typed;
       if (!signal.aborted) problem.textContent = errorWords(error);
     }
@@ -42,27 +42,30 @@ export function createWritePrompt(form: HTMLFormElement, session: Session, chose
     button.textContent = 'Stop';
     void write(model, run.signal).finally(() => {
       run = undefined;
-      button.textContent = 'Write me one';
+      button.textContent = 'Write a prompt';
     });
   });
   prompt.addEventListener('input', () => run?.abort('typed'));
   return { showWriters: (): void => void (button.hidden = chosenWriter() === undefined) };
 }
 
-interface AskOptions {
+interface WritePromptOptions {
   session: Session;
   model: string;
   signal: AbortSignal;
-  /** What stands by now. */
+  /** Called with the text so far. */
   onGrowth: (text: string) => void;
 }
 
-/** What the writer makes of a wish, as it is in the end. Aborted, it is canceled. */
-async function askFor(wish: string, { session, model, signal, onGrowth }: AskOptions): Promise<TextState> {
+/** Writes a prompt; resolves with its final state. Cancels the request if aborted. */
+async function writePromptFor(
+  wish: string,
+  { session, model, signal, onGrowth }: WritePromptOptions,
+): Promise<TextState> {
   const { client } = session;
-  // Some heat: the same wish twice is meant to give two prompts.
+  // Sampled, so that the same wish gives different prompts.
   const request = { model, messages: [{ role: 'user', content: wish }], seed: drawSeed(), temperature: 0.8 };
-  // To its end, even if nobody wants it any more: only then it can be canceled.
+  // Not abortable: only a request with a known id can be canceled.
   const { request_id: id } = await client.submit(request);
   let state = newTextState;
   try {

@@ -1,4 +1,4 @@
-import type { RequestState } from '../requests/request-state.ts';
+import type { ImageRequestState } from '../requests/request-state.ts';
 import type { StreamSlots } from '../requests/stream-slots.ts';
 import type { Session } from '../server/session.ts';
 import { errorWords } from '../server/error-words.ts';
@@ -14,14 +14,14 @@ export interface WriteViewOptions {
   storage: PageStorage;
   session: Session;
   slots: StreamSlots;
-  /** The model that is chosen; undefined while there is none. */
+  /** Returns the chosen model; undefined if there is none. */
   chosenWriter: () => string | undefined;
-  /** Has a prompt drawn; the request's id, or undefined when there is no model for it. */
+  /** Draws a prompt; resolves with the request's id, or undefined if there is not an image model. */
   draw: (prompt: string) => Promise<string | undefined>;
-  watchPicture: (id: string, onChange: (state: RequestState | undefined) => void) => void;
+  watchImage: (id: string, onChange: (state: ImageRequestState | undefined) => void) => void;
 }
 
-/** The conversation, and the field below it. */
+/** The conversation and its input field. */
 export class WriteView {
   readonly #options: WriteViewOptions;
   readonly #view = findElement(document, '#write-view', HTMLElement);
@@ -31,7 +31,7 @@ export class WriteView {
 
   constructor(options: WriteViewOptions) {
     this.#options = options;
-    const { storage, session, slots, watchPicture } = options;
+    const { storage, session, slots, watchImage } = options;
     const stop = (): void => void this.#conversation.stop();
     const actions: TurnActions = {
       edit: (turn, words) => {
@@ -41,7 +41,7 @@ export class WriteView {
       again: (turn) => this.#conversation.again(turn),
       stop,
       develop: (turn) => this.#develop(turn),
-      watchPicture,
+      watchImage,
     };
     this.#conversation = new Conversation({
       storage: createChatStorage(storage),
@@ -70,7 +70,7 @@ export class WriteView {
     this.#conversation.pause();
   }
 
-  /** Whether somebody can be asked has changed. */
+  /** Enables or disables sending after the models changed. */
   showWriters(): void {
     const isMissing = this.#options.chosenWriter() === undefined;
     findElement(this.#view, '#send', HTMLButtonElement).ariaDisabled = isMissing ? 'true' : null;
@@ -88,8 +88,8 @@ export class WriteView {
   async #develop({ key, answer = '' }: Turn): Promise<string | undefined> {
     try {
       const id = await this.#options.draw(answer);
-      if (id === undefined) return 'There is no picture model here yet.';
-      this.#conversation.setPicture(key, id);
+      if (id === undefined) return 'No worker has loaded an image model yet.';
+      this.#conversation.setImage(key, id);
       return undefined;
     } catch (error) {
       return errorWords(error);
@@ -97,7 +97,7 @@ export class WriteView {
   }
 }
 
-/** Whoever looks at the end of it goes on doing so. */
+/** Updates a turn; scrolls to the end if the user was there before. */
 function growInSight(turn: TurnView | undefined, state: TextState): void {
   const isAtEnd = isNearEnd();
   turn?.grow(state);

@@ -9,7 +9,7 @@ const modeWords: Readonly<Record<TextModel['mode'], string>> = {
   block_diffusion: 'all words at once',
 };
 
-/** The switch between the models of text. What was chosen stays chosen in this browser. */
+/** Creates the switch between text models. The choice is stored in this browser. */
 export function createWriters(storage: PageStorage, onKnown: () => void) {
   const choice = findElement(document, '#writers', HTMLFieldSetElement);
   const hint = findElement(document, '#writer-hint', HTMLParagraphElement);
@@ -20,8 +20,8 @@ export function createWriters(storage: PageStorage, onKnown: () => void) {
     known.values().next().value;
   const showHint = (): void => {
     const model = chosen();
-    const words = model?.is_possible === false ? 'No worker serves this model right now: what you ask waits.' : '';
-    hint.textContent = model === undefined ? 'There is no text model here yet: no worker has loaded one.' : words;
+    const words = model?.is_possible === false ? 'No worker serves this model right now: requests wait.' : '';
+    hint.textContent = model === undefined ? 'No worker has loaded a text model yet.' : words;
   };
   choice.addEventListener('change', ({ target }) => {
     storage.setItem(chosenName, (target as HTMLInputElement).value);
@@ -33,7 +33,7 @@ export function createWriters(storage: PageStorage, onKnown: () => void) {
     },
     show(models: readonly TextModel[]): void {
       known.clear();
-      // Without a template for messages there is no conversation.
+      // Models without a chat template cannot hold a conversation.
       for (const model of models) if (model.has_chat_template) known.set(model.id, model);
       const shown = [...choice.querySelectorAll('input')].map(({ value }) => value);
       const ids = [...known.keys()];
@@ -44,7 +44,7 @@ export function createWriters(storage: PageStorage, onKnown: () => void) {
       showHint();
       onKnown();
     },
-    /** Why the models are not known. */
+    /** Shows why the models could not be loaded. */
     showProblem: (words: string): void => void (hint.textContent = words),
   };
 }

@@ -1,4 +1,4 @@
-/** A receiver of webhooks on a real socket. */
+/** A webhook receiver on a real socket. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,7 +18,7 @@ export interface Receiver {
   received: Received[];
 }
 
-/** Answers with `answer`, or what it returns as a status code. */
+/** Starts a receiver. `answer` sends the response, or returns its status code. */
 export async function startReceiver(
   answer: (response: ServerResponse, count: number, request: IncomingMessage) => number | void = () => 204,
 ): Promise<Receiver> {

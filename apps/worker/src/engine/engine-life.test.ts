@@ -1,17 +1,17 @@
-/** What goes wrong in the middle of something else. All else is in test/integration. */
+/** Events that arrive in the middle of another transition. test/integration covers the rest. */
 import type { ModelCard } from '@darkroom/core';
 import type { Executor } from '@darkroom/executor';
 import { silentLogger } from '@darkroom/testing';
 import { expect, it, vi } from 'vitest';
-import type { MemoryPlace } from '../memory/memory-keeper.ts';
-import { EngineLife } from './engine-life.ts';
+import type { MemoryAllocation } from '../memory/memory-keeper.ts';
+import { EngineLife, type EngineState } from './engine-life.ts';
 import type { LoadWatch } from './load-watch.ts';
 
 const card = { id: 'tiny' } as ModelCard;
 
 const nothing = (): void => {};
 
-/** The next call of it ends when the test says so. */
+/** A mocked call that resolves at once, or, after `hold()`, when the test releases it. */
 function holdable<Result>(usual: Result) {
   let held: Promise<Result> | undefined;
   const call = vi.fn<() => Promise<Result>>(() => held ?? Promise.resolve(usual));
@@ -26,13 +26,24 @@ function holdable<Result>(usual: Result) {
   return { call, hold };
 }
 
-/** Nothing is to be given back. */
+/** Requeues nothing. */
 const giveBack = (): Promise<void> => Promise.resolve();
 
-function open({ isShared = false, pauseMs = 20 }: { isShared?: boolean; pauseMs?: number } = {}) {
+/** Lets all transitions go on that wait for no timer and no held call. */
+function flush(): Promise<void> {
+  return new Promise(setImmediate);
+}
+
+interface OpenOptions {
+  isShared?: boolean;
+  pauseMs?: number;
+  prepare?: () => Promise<void>;
+}
+
+function open({ isShared = false, pauseMs = 20, prepare }: OpenOptions = {}) {
   let hasEngine = false;
   const refused = vi.fn<() => void>();
-  // Like those there are, it runs one engine.
+  // Like the real executors, this one runs a single engine.
   const start = vi.fn<() => Promise<ModelCard>>(() => {
     if (!hasEngine) return Promise.resolve(card).finally(() => (hasEngine = true));
     refused();
@@ -42,81 +53,86 @@ function open({ isShared = false, pauseMs = 20 }: { isShared?: boolean; pauseMs?
   const executor = { start, shutdown } as unknown as Executor;
   const loads = { watch: (load: () => Promise<unknown>) => load() } as LoadWatch;
   const register = holdable<'registered' | 'leased'>('registered');
-  const take = holdable(true);
+  const acquire = holdable(true);
   const loaded = holdable<void>(undefined);
   const free = vi.fn<() => void>();
-  const place = { attach: nothing, look: nothing, leave: nothing, free, take: take.call, loaded: loaded.call };
+  const allocation = { attach: nothing, reconcile: nothing, free, acquire: acquire.call, loaded: loaded.call };
   let isBusy = false;
   const life = new EngineLife({
     executor,
     loads,
-    shared: isShared ? { place: { ...place, waitMs: 0 } as unknown as MemoryPlace, card } : undefined,
+    prepare,
+    shared: isShared ? { allocation: { ...allocation, waitMs: 0 } as unknown as MemoryAllocation, card } : undefined,
     isBusy: () => isBusy,
     register: register.call,
-    retryMs: { firstMs: pauseMs, mostMs: pauseMs },
+    retryMs: { firstMs: pauseMs, maxMs: pauseMs },
     log: silentLogger(),
   });
   const setBusy = (is: boolean): void => void (isBusy = is);
-  const die = (until = giveBack()): Promise<void> => {
+  const die = (until = giveBack(), options: { isCausedByRequest?: boolean } = {}): void => {
     hasEngine = false;
-    return life.restart(() => until);
+    life.replaceLost(() => until, options);
   };
-  return { life, start, refused, die, register, take, loaded, free, setBusy };
+  return { life, start, refused, die, register, acquire, loaded, free, setBusy };
 }
 
-it('is loaded anew where it is waked while it is told that the engine died in a vacate', async () => {
-  const { life, start, die, register, setBusy } = open();
+function reach({ life }: ReturnType<typeof open>, state: EngineState): Promise<void> {
+  return vi.waitFor(() => expect(life.state).toBe(state));
+}
+
+it('loads the model again when a wake arrives while the loss of a vacating engine is being published', async () => {
+  const bench = open();
+  const { life, start, die, register, setBusy } = bench;
   await life.load();
   setBusy(true);
-  const sleeping = life.sleep();
-  await vi.waitFor(() => expect(life.state).toBe('vacating'));
+  life.sleep();
+  await reach(bench, 'vacating');
+  await flush();
   const release = register.hold();
-  const restarting = die();
+  die();
   const waking = life.wake();
   release();
   expect(await waking).toBe(true);
-  await restarting;
-  expect(await sleeping).toBe(false);
   expect(life.state).toBe('ready');
   expect(start).toHaveBeenCalledTimes(2);
 });
 
-it('is not ready with an engine that died while it was measured', async () => {
-  const { life, start, die, loaded, free } = open({ isShared: true });
+it('does not become ready when the engine dies while its memory is measured', async () => {
+  const bench = open({ isShared: true });
+  const { life, start, die, loaded, free } = bench;
   await life.load();
   const release = loaded.hold();
   const waking = life.wake();
   await vi.waitFor(() => expect(loaded.call).toHaveBeenCalled());
-  const restarting = die();
+  die();
   release();
   expect(await waking).toBe(false);
-  await restarting;
   expect(free).toHaveBeenCalled();
-  await vi.waitFor(() => expect(life.state).toBe('ready'));
+  await reach(bench, 'ready');
   expect(start).toHaveBeenCalledTimes(2);
 });
 
-it('says again that it sleeps where it was told that something is leased', async () => {
-  const { life, die, register } = open({ isShared: true });
+it('publishes the asleep state again after the registration reported leased requests', async () => {
+  const bench = open({ isShared: true });
+  const { life, die, register } = bench;
   await life.load();
   await life.wake();
   register.call.mockResolvedValue('leased');
-  await die();
-  expect(life.state).toBe('asleep');
+  die();
+  await reach(bench, 'asleep');
+  await flush();
   register.call.mockClear();
-  life.look();
+  life.reconcile();
   expect(register.call).toHaveBeenCalledOnce();
   register.call.mockResolvedValue('registered');
-  await Promise.resolve();
-  await Promise.resolve();
-  life.look();
-  await vi.waitFor(() => expect(register.call).toHaveBeenCalledTimes(2));
-  await Promise.resolve();
-  life.look();
+  for (let ticks = 0; ticks < 3; ticks++) {
+    await flush();
+    life.reconcile();
+  }
   expect(register.call).toHaveBeenCalledTimes(2);
 });
 
-it('stops in a wake that fails: nothing is loaded any more', async () => {
+it('loads nothing more when stopped during a failing wake', async () => {
   const { life, start } = open({ isShared: true });
   await life.load();
   start.mockImplementation(() => {
@@ -124,105 +140,154 @@ it('stops in a wake that fails: nothing is loaded any more', async () => {
     return Promise.reject(new Error('killed'));
   });
   expect(await life.wake()).toBe(false);
+  await flush();
   expect(life.state).toBe('stopping');
   expect(start).toHaveBeenCalledOnce();
 });
 
-it('sleeps, if it is told to, while it cannot be loaded; who wakes it tries again', async () => {
-  const { life, start } = open({ isShared: true });
+it('asks for no memory while the files were replaced', async () => {
+  const prepare = vi.fn<() => Promise<void>>().mockRejectedValueOnce(new Error('the files were replaced'));
+  const bench = open({ isShared: true, prepare });
+  const { life, acquire } = bench;
+  await life.load();
+  expect(await life.wake()).toBe(false);
+  expect(acquire.call).not.toHaveBeenCalled();
+  await reach(bench, 'ready');
+  expect(acquire.call).toHaveBeenCalledOnce();
+});
+
+it('sleeps on command while the model cannot be loaded, and a later wake loads it', async () => {
+  const bench = open({ isShared: true });
+  const { life, start } = bench;
   await life.load();
   start.mockRejectedValue(new Error('a bad file'));
   expect(await life.wake()).toBe(false);
   expect(life.state).toBe('loading');
-  expect(await life.sleep()).toBe(true);
-  expect(life.state).toBe('asleep');
+  life.sleep();
+  await reach(bench, 'asleep');
   start.mockResolvedValue(card);
   expect(await life.wake()).toBe(true);
 });
 
-it('has done what a reload asks for that comes while it waits for room', async () => {
-  const { life, take } = open({ isShared: true });
-  await life.load();
-  const release = take.hold();
-  const waking = life.wake();
-  await vi.waitFor(() => expect(take.call).toHaveBeenCalled());
-  const reloading = life.reload();
-  release();
-  expect(await waking).toBe(true);
-  expect(await reloading).toBe(true);
-});
-
-it('has one load loop where the engine dies while the system is told that one has loaded it', async () => {
-  const { life, start, refused, die, register } = open();
+it('runs a single load loop when the engine dies while its ready state is being published', async () => {
+  const bench = open();
+  const { life, start, refused, die, register } = bench;
   await life.load();
   const telling = register.hold();
-  const first = die();
+  die();
   telling();
   const ready = register.hold();
-  await vi.waitFor(() => expect(life.state).toBe('ready'));
+  await reach(bench, 'ready');
   const givingBack = holdable<void>(undefined);
   const givenBack = givingBack.hold();
-  const second = die(givingBack.call());
+  die(givingBack.call());
   ready();
-  await first;
-  // Nothing is loaded beside what goes back.
+  await flush();
+  // Nothing is loaded until the requests are requeued.
   expect(life.state).toBe('loading');
   expect(start).toHaveBeenCalledTimes(2);
   givenBack();
-  await second;
-  expect(life.state).toBe('ready');
+  await reach(bench, 'ready');
   expect(start).toHaveBeenCalledTimes(3);
   expect(refused).not.toHaveBeenCalled();
 });
 
-it('has no load loop beside who wakes it, where the engine dies while the system is told that one has loaded it', async () => {
-  const { life, start, refused, die, register } = open({ isShared: true });
+it('runs no load loop beside a wake when the engine dies while its ready state is being published', async () => {
+  const bench = open({ isShared: true });
+  const { life, start, refused, die, register } = bench;
   await life.load();
   start.mockRejectedValueOnce(new Error('a bad file'));
   expect(await life.wake()).toBe(false);
   const ready = register.hold();
-  await vi.waitFor(() => expect(life.state).toBe('ready'));
+  await reach(bench, 'ready');
   const givingBack = holdable<void>(undefined);
   const givenBack = givingBack.hold();
-  const dying = die(givingBack.call());
+  die(givingBack.call());
   ready();
-  await new Promise(setImmediate);
+  await flush();
   givenBack();
-  await dying;
-  expect(life.state).toBe('asleep');
+  await reach(bench, 'asleep');
   expect(await life.wake()).toBe(true);
-  // Its pause ends after that of any loop that went on.
-  await die();
+  // The pause of this loss ends after the pause of any load loop that kept running.
+  die();
+  await reach(bench, 'asleep');
   expect(start).toHaveBeenCalledTimes(3);
   expect(refused).not.toHaveBeenCalled();
 });
 
-it('leaves its room to others at once, and takes no leases for a while, where it dies of being loaded', async () => {
-  const { life, die, free } = open({ isShared: true, pauseMs: 600_000 });
+it('loads without a pause when requests crash the engine, and with a pause when it dies idle', async () => {
+  const { life, start, die } = open({ pauseMs: 600_000 });
+  await life.load();
+  const ready = (loads: number): Promise<void> =>
+    vi.waitFor(() => expect([life.state, start.mock.calls.length]).toEqual(['ready', loads]));
+  for (let times = 1; times <= 5; times++) {
+    die(undefined, { isCausedByRequest: true });
+    await ready(times + 1);
+  }
+  // The first idle loss has no pause either; crashes caused by requests do not count.
+  die();
+  await ready(7);
+  die();
+  await flush();
+  expect([life.state, start.mock.calls.length]).toEqual(['loading', 7]);
+  life.stop();
+});
+
+it('frees its memory at once and takes no leases during the pause when the engine dies right after a load', async () => {
+  const bench = open({ isShared: true, pauseMs: 600_000 });
+  const { life, die, free } = bench;
   await life.load();
   await life.wake();
-  await die();
-  expect(life.state).toBe('asleep');
+  die();
+  await reach(bench, 'asleep');
   expect(await life.wake()).toBe(true);
   free.mockClear();
-  const dying = die();
+  die();
   await vi.waitFor(() => expect(free).toHaveBeenCalled());
   expect(life.state).toBe('loading');
   life.stop();
-  await dying;
 });
 
-it('sleeps at once, if it is told to, in the pause before it is loaded again', async () => {
-  const { life, start, register } = open({ pauseMs: 600_000 });
+it('sleeps at once on command during the pause before the next load', async () => {
+  const bench = open({ pauseMs: 600_000 });
+  const { life, start, die } = bench;
   await life.load();
   start.mockRejectedValue(new Error('a bad file'));
-  const reloading = life.reload();
+  die();
   await vi.waitFor(() => expect(start).toHaveBeenCalledTimes(2));
-  // Once it is told that this failed, the pause begins.
-  await vi.waitFor(() => expect(register.call).toHaveBeenCalledTimes(4));
-  await new Promise(setImmediate);
-  expect(await life.sleep()).toBe(true);
-  expect(await reloading).toBe(true);
-  expect(life.state).toBe('asleep');
+  await flush();
+  life.sleep();
+  await reach(bench, 'asleep');
   expect(start).toHaveBeenCalledTimes(2);
+});
+
+it('sleeps at once on command during a load that then fails', async () => {
+  const bench = open({ pauseMs: 600_000 });
+  const { life, start, die } = bench;
+  await life.load();
+  // The second load of a series of failures has a pause.
+  start.mockRejectedValueOnce(new Error('a bad file')).mockImplementationOnce(() => {
+    life.sleep();
+    return Promise.reject(new Error('a bad file'));
+  });
+  die(undefined, { isCausedByRequest: true });
+  await reach(bench, 'asleep');
+  expect(start).toHaveBeenCalledTimes(3);
+});
+
+it('loads for a request although a sleep arrives during the load, and sleeps when the request has ended', async () => {
+  const bench = open({ isShared: true });
+  const { life, loaded, setBusy } = bench;
+  await life.load();
+  setBusy(true);
+  const release = loaded.hold();
+  const waking = life.wake({ isExplicit: false });
+  await vi.waitFor(() => expect(loaded.call).toHaveBeenCalled());
+  life.sleep();
+  release();
+  expect(await waking).toBe(true);
+  await reach(bench, 'vacating');
+  setBusy(false);
+  life.reconcile();
+  await reach(bench, 'asleep');
 });

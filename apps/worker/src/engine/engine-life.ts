@@ -1,62 +1,76 @@
+/**
+ * Decides when a worker's model is in memory. Commands, requests and losses only change the desired state or record a
+ * fact; `reconcile` moves the state towards it, one transition at a time.
+ *
+ *     loading  ──due──► ready ──must sleep──► vacating ──no requests──► asleep ──wake──► ready
+ *     ready    ──engine lost──► loading                asleep  ──load failed──► loading
+ *     vacating ──wake──► ready, or loading if the engine is lost
+ *     loading  ──load failed──► loading, after a pause
+ *     loading  ──must sleep──► asleep
+ *
+ * `loading`: no model, takes no leases. `vacating`: takes no more leases; frees its memory when its requests have
+ * ended. `asleep`: no model; a lease wakes it, and the state remains until the model is loaded. `stopping`: final.
+ */
 import type { ModelCard } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
-import { BackOff, type BackOffOptions } from '../back-off.ts';
-import { loadEngine, type LoadEngineOptions, takeRoom } from './load-engine.ts';
-import { Pause } from './pause.ts';
-import { type Wish, Wishes } from './wishes.ts';
+import { BackOff, type RestartBackOffOptions } from '../back-off.ts';
+import { acquireMemory, loadEngine, type LoadEngineOptions } from './load-engine.ts';
 
-/** `vacating`: it takes no more leases, and its memory is free once what is here has ended. */
 export type EngineState = 'loading' | 'ready' | 'vacating' | 'asleep' | 'stopping';
 
 export interface EngineLifeOptions extends LoadEngineOptions {
-  /** It sleeps once it has had nothing to do for so long; never if it is undefined. */
+  /** Idle time after which the model is freed, ms; never if undefined. */
   sleepAfterMs?: number | undefined;
-  /** Whether there is work for it. */
+  /** Returns true while the worker has requests. */
   isBusy: () => boolean;
-  /** Tells the system the state; `leased`: so it is, and there is work. */
+  /** Publishes the state. Resolves to `leased` if the worker still has leases; `asleep` is then not published. */
   register: () => Promise<'registered' | 'leased'>;
-  /** The pauses before a model that was loaded before is loaded again: what was lost, or could not be loaded (`BackOff`). */
-  retryMs?: Omit<BackOffOptions, 'calmMs'> | undefined;
+  /** Back-off between loads after the engine is lost or a load fails. */
+  retryMs?: Omit<RestartBackOffOptions, 'resetAfterMs'> | undefined;
   log: Logger;
 }
 
-/** An engine that was lost so long after it was loaded is not one that dies of being loaded, ms. */
-const calmMs = 60_000;
+/** An engine that runs for at least this long before it is lost resets the back-off, ms. */
+const resetAfterMs = 60_000;
 
-/**
- * When the model of a worker is in memory: loaded at the start and after a loss, freed while there is nothing to do or somebody
- * says so, loaded again for the next.
- */
 export class EngineLife {
   readonly #options: EngineLifeOptions;
   readonly #stopping = new AbortController();
   readonly #backOff: BackOff;
   #state: EngineState = 'loading';
-  #card: ModelCard | undefined;
-  #loadMs: number | undefined;
-  #loadedAtMs = -Infinity;
-  /** It died, and was not loaded since. */
+  /** `on demand`: called off if the requests that need the model are canceled while it waits for memory. */
+  #desired: 'loaded' | 'on demand' | 'asleep' = 'loaded';
+  /** A transition is in progress. The first one is `load`. */
+  #isMoving = true;
+  /** `reconcile` was called during the transition. */
+  #mustRepeat = false;
+  /** Earliest time to leave `loading`. All times by `performance.now()`. */
+  #notBeforeMs = -Infinity;
+  #timer: NodeJS.Timeout | undefined;
+  /** The engine has died since the last load began. */
   #isLost = false;
-  /** What somebody asked for, of which sleep goes first: who wakes loads anew. */
-  #isToSleep = false;
-  #isToReload = false;
-  #isToWake = false;
-  /** By `performance.now()`; undefined while it has work. */
+  /** Requeues the requests of a lost engine, before anything else happens. */
+  #requeue: (() => Promise<void>) | undefined;
+  /** The published state is out of date. */
+  #isDirty = false;
+  /** Undefined while there are requests. */
   #idleSinceMs: number | undefined;
-  /** What the system has not been told yet. */
-  #isUntold = false;
-  #vacating: Promise<void> | undefined;
-  #waking: Promise<boolean> | undefined;
-  readonly #wishes = new Wishes();
-  readonly #pause = new Pause(() => this.#isToSleep || this.isStopping);
+  /** Requests and commands that wait for `ready`. */
+  #waiters: ((isReady: boolean) => void)[] = [];
+  #loadedAtMs = -Infinity;
+  /** Card reported by the last loaded engine. Before the first load: the files' card if memory is shared, else none. */
+  card: ModelCard | undefined;
+  /** Duration of the last load, ms. */
+  loadMs: number | undefined;
 
   constructor(options: EngineLifeOptions) {
     this.#options = options;
-    this.#backOff = new BackOff({ firstMs: 1000, mostMs: 30_000, ...options.retryMs, calmMs });
-    const isToLoad = (): boolean => this.#isToWake || (this.#state === 'loading' && !this.#isToSleep);
-    options.shared?.place.attach({
-      isWanted: () => !this.isStopping && (options.isBusy() || isToLoad()),
-      sleep: () => this.sleep(),
+    this.#backOff = new BackOff({ firstMs: 1000, maxMs: 30_000, ...options.retryMs, resetAfterMs });
+    options.shared?.allocation.attach({
+      wantsMemory: () =>
+        !this.isStopping && (options.isBusy() || (this.#state !== 'ready' && this.#desired === 'loaded')),
+      isGivingUp: () => this.#desired === 'asleep',
+      giveUp: () => this.sleep(),
     });
   }
 
@@ -64,236 +78,222 @@ export class EngineLife {
     return this.#state;
   }
 
-  /** Asked again after every wait, since a stop may come meanwhile. */
+  /** True once `stop` was called. Check after every await. */
   get isStopping(): boolean {
     return this.#state === 'stopping';
   }
 
-  /** Whether it takes leases. */
-  get isOpen(): boolean {
+  /** True if the worker takes leases. */
+  get acceptsLeases(): boolean {
     return this.#state === 'ready' || this.#state === 'asleep';
   }
 
-  /** As the engine says it, which knows more than the files tell; undefined where nothing is known before the first load. */
-  get card(): ModelCard | undefined {
-    return this.#card;
+  /** Asleep, and no load is in progress. */
+  get isFullyAsleep(): boolean {
+    return this.#state === 'asleep' && this.#desired === 'asleep';
   }
 
-  /** What the last load took, ms. */
-  get loadMs(): number | undefined {
-    return this.#loadMs;
-  }
-
-  /** The first load, where it does not begin asleep. A stop does not wait until the model is there: nothing has to be given back before that. */
+  /** Runs the first load, or starts asleep if memory is shared. */
   async load(): Promise<void> {
-    const { executor, shared, register, stopSignal } = this.#options;
-    this.#state = shared === undefined ? 'loading' : 'asleep';
-    this.#card = shared?.card;
+    const { shared, register } = this.#options;
+    if (shared !== undefined) this.#state = this.#desired = 'asleep';
+    this.card = shared?.card;
     await register();
-    if (shared !== undefined) return;
-    stopSignal?.throwIfAborted();
-    const abandon = (): void => void executor.shutdown();
-    stopSignal?.addEventListener('abort', abandon, { once: true });
-    await this.#load().finally(() => stopSignal?.removeEventListener('abort', abandon));
-    stopSignal?.throwIfAborted();
+    if (shared === undefined) await this.#loadOnce();
+    this.#isMoving = false;
+    this.reconcile();
   }
 
-  /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is. One that shares its memory sleeps, after a pause in no open list. */
-  async restart(giveBack: () => Promise<void>): Promise<void> {
+  /** Lets requests end, then frees memory, unless a wake is first. The next lease wakes the model. */
+  sleep(): void {
+    this.#desired = 'asleep';
+    this.#notBeforeMs = -Infinity;
+    // Later: the memory keeper calls this from `reconcile`.
+    queueMicrotask(() => this.reconcile());
+  }
+
+  /**
+   * Loads the model if it is asleep.
+   *
+   * @param isExplicit true for an operator's command, false for a request that needs the model.
+   * @returns false if the load failed (retries follow), or if a stop or a sleep called it off.
+   */
+  wake({ isExplicit = true }: { isExplicit?: boolean } = {}): Promise<boolean> {
+    if (this.#state === 'stopping') return Promise.resolve(false);
+    if (isExplicit) this.#desired = 'loaded';
+    else if (this.#desired === 'asleep') this.#desired = 'on demand';
+    this.#idleSinceMs = undefined;
+    if (this.#state === 'ready') return Promise.resolve(true);
+    const isReady = new Promise<boolean>((resolve) => this.#waiters.push(resolve));
+    this.reconcile();
+    return isReady;
+  }
+
+  /**
+   * Requeues a lost engine's requests, then loads or, with shared memory, sleeps. No back-off after a bad request. A
+   * load in progress notices the loss through `#isLost`.
+   */
+  replaceLost(requeue: () => Promise<void>, { isCausedByRequest = false } = {}): void {
     this.#isLost = true;
-    // Who is about to load it finds that out.
     if (this.#state !== 'ready' && this.#state !== 'vacating') return;
-    const wasVacating = this.#state === 'vacating';
-    if (!wasVacating) this.#state = 'loading';
-    await this.#tell();
-    await giveBack();
-    if (wasVacating) return this.look();
-    const pauseMs = this.#backOff.next(performance.now() - this.#loadedAtMs);
-    if (this.#options.shared === undefined) return this.#loadAnew(pauseMs);
-    this.#options.shared.place.free();
-    return this.#pause.wait(pauseMs).then(() => this.#fallAsleep());
+    this.#requeue = requeue;
+    if (this.#state === 'ready') {
+      this.#state = 'loading';
+      const nowMs = performance.now();
+      this.#notBeforeMs = nowMs + (isCausedByRequest ? 0 : this.#backOff.next(nowMs - this.#loadedAtMs));
+      // Another model may be next for the memory.
+      if (this.#options.shared !== undefined) this.#desired = 'asleep';
+    }
+    this.reconcile();
   }
 
   stop(): void {
     this.#state = 'stopping';
     this.#stopping.abort();
-    this.#pause.look();
-    this.#wishes.answer(false);
+    clearTimeout(this.#timer);
+    this.#settle(false);
   }
 
-  /**
-   * Takes no more leases, lets what is here end, and frees the memory: then it is asleep, and the next lease wakes it.
-   *
-   * @returns whether it sleeps; false if somebody wakes it meanwhile, or it stops.
-   */
-  sleep(): Promise<boolean> {
-    this.#isToWake = false;
-    if (this.#sleepsSoundly) return Promise.resolve(true);
-    this.#isToSleep = true;
-    this.#pause.look();
-    return this.#wait('sleep');
+  /** Begins the next transition, if one is due. Call on every tick and after a request ends. */
+  reconcile(): void {
+    const { shared, log } = this.#options;
+    shared?.allocation.reconcile();
+    const mustSleep = this.#mustSleep();
+    this.#mustRepeat = this.#isMoving;
+    if (this.#isMoving || this.isStopping) return;
+    this.#isMoving = true;
+    const transition = this.#beginTransition(mustSleep);
+    if (transition === undefined) return void (this.#isMoving = false);
+    void transition
+      .catch((error: unknown) => log.error({ err: error, state: this.#state }, 'engine transition failed'))
+      .then((mayContinue) => {
+        this.#isMoving = false;
+        // Otherwise the next tick tries again.
+        if (mayContinue === true || this.#mustRepeat) this.reconcile();
+      });
   }
 
-  /**
-   * The same, and then it loads what lies there now: until it can be loaded. One that sleeps does that with its next lease.
-   *
-   * @returns whether it is so; false if it stops.
-   */
-  reload(): Promise<boolean> {
-    if (this.#sleepsSoundly) return Promise.resolve(true);
-    this.#isToReload = true;
-    return this.#wait('reload');
+  /** @returns the transition, if one is due; it resolves to true if another one may follow at once. */
+  #beginTransition(mustSleep: boolean): Promise<unknown> | undefined {
+    if (this.#requeue !== undefined) return this.#recover(this.#requeue);
+    if (this.#state === 'ready' && mustSleep) return this.#vacate();
+    if (this.#state === 'vacating' && !mustSleep) return this.#resume();
+    if (this.#state === 'vacating' && (this.#isDirty || !this.#options.isBusy())) return this.#vacate();
+    if (this.#state === 'loading' && this.#isDue())
+      return this.#desired === 'asleep' ? this.#enterAsleep() : this.#load();
+    if (this.#state === 'asleep' && this.#desired !== 'asleep') return this.#load();
+    return this.#isDirty ? this.#publish() : undefined;
   }
 
-  /** To be called now and then, and when work has ended. */
-  look(): void {
-    const { isBusy, shared, log, sleepAfterMs = Infinity } = this.#options;
+  /** Returns true if sleep is desired, or if the model has been idle for too long. */
+  #mustSleep(): boolean {
+    const { isBusy, sleepAfterMs = Infinity } = this.#options;
     const nowMs = performance.now();
     this.#idleSinceMs = isBusy() ? undefined : (this.#idleSinceMs ?? nowMs);
-    shared?.place.look();
-    if (this.#vacating !== undefined || this.isStopping) return;
-    const isIdleForLong = nowMs - (this.#idleSinceMs ?? nowMs) >= sleepAfterMs;
-    if (this.#state === 'ready' && (this.#isToSleep || this.#isToReload || isIdleForLong)) {
-      this.#state = 'vacating';
-      this.#isUntold = true;
-    }
-    if (this.#state === 'vacating' && (this.#isUntold || !isBusy())) {
-      this.#vacating = this.#vacate()
-        .catch((error: unknown) => log.error({ err: error }, 'could not free the memory'))
-        .finally(() => (this.#vacating = undefined));
-    } else if (this.#isUntold) void this.#tell();
+    return this.#desired === 'asleep' || nowMs - (this.#idleSinceMs ?? nowMs) >= sleepAfterMs;
   }
 
-  /**
-   * Has the model in memory. All who wait share one load.
-   *
-   * @param isAsked for itself, and not for work that there is.
-   * @returns false if it could not be loaded, which is then tried until it can, or is not wanted any more.
-   */
-  wake({ isAsked = true }: { isAsked?: boolean } = {}): Promise<boolean> {
-    this.#isToWake ||= isAsked;
-    this.#isToSleep = false;
-    this.#idleSinceMs = undefined;
-    this.#wishes.answer(false, ['sleep']);
-    return (this.#waking ??= this.#wakeOnce());
+  /** Returns true if the pause before the next load is over; otherwise reconciles at its end. */
+  #isDue(): boolean {
+    clearTimeout(this.#timer);
+    const pauseMs = this.#notBeforeMs - performance.now();
+    if (pauseMs > 0) this.#timer = setTimeout(() => this.reconcile(), pauseMs).unref();
+    return pauseMs <= 0;
   }
 
-  /** Where there is nothing left to do, it frees the memory; else it is called again. */
-  async #vacate(): Promise<void> {
-    const { executor, isBusy } = this.#options;
-    // What was leased before it was in no open list may still be in the inbox.
-    const told = await this.#tell();
-    if (told === 'untold' || this.isStopping) return;
-    const isWanted = this.#isToSleep || this.#isToReload;
-    if (told === 'leased' || isBusy()) return isWanted ? undefined : this.#goOn();
-    // Nobody asked, or has changed his mind.
-    if (!isWanted && this.#idleSinceMs === undefined) return this.#goOn();
-    await executor.shutdown();
-    await (this.#isToReload && !this.#isToSleep ? this.#loadAnew() : this.#fallAsleep());
-  }
-
-  /** Nothing of the model is in memory. */
-  async #fallAsleep(): Promise<void> {
-    if (this.isStopping) return;
-    this.#state = 'asleep';
-    this.#options.log.info({ model: this.#card?.id }, 'asleep');
-    this.#options.shared?.place.free();
-    await this.#tell();
-    this.#endWishes();
-  }
-
-  #endWishes(): void {
-    this.#isToSleep = this.#isToReload = false;
-    this.#wishes.answer(true);
-  }
-
-  async #goOn(): Promise<void> {
-    if (this.#isLost) return this.#loadAnew();
-    this.#state = 'ready';
-    this.#wishes.answer(false);
-    await this.#tell();
-  }
-
-  async #wakeOnce(): Promise<boolean> {
-    try {
-      await this.#vacating;
-      if (this.#state === 'vacating' && !this.#isToReload) await this.#goOn();
-      return this.#state === 'asleep' ? await this.#load() : this.#state !== 'loading' && !this.isStopping;
-    } catch (error) {
-      await this.#failed(error);
-      void this.#loadAnew();
-      return false;
-    } finally {
-      // At once, so that nobody shares an answer that was true a moment ago.
-      this.#waking = undefined;
-      this.#isToWake = false;
-      if (this.#state === 'asleep') this.#endWishes();
-      this.look();
-    }
-  }
-
-  /** In no open list meanwhile, so that nothing waits for what cannot be loaded. Ends with a load, whatever became of it: a loss begins anew. */
-  async #loadAnew(firstPauseMs = this.#backOff.next(Infinity)): Promise<void> {
-    if (this.isStopping) return;
-    this.#state = 'loading';
-    // What lies there now may take another room.
-    this.#options.shared?.place.free();
-    for (let pauseMs = firstPauseMs; ; pauseMs = this.#backOff.next()) {
-      await this.#pause.wait(pauseMs);
-      if (this.isStopping || this.#isToSleep) return this.#fallAsleep();
-      if (await this.#load().catch((error: unknown) => this.#failed(error))) return;
-    }
-  }
-
-  async #failed(error: unknown): Promise<false> {
-    if (this.isStopping) return false;
-    this.#options.log.error({ err: error }, 'could not load the model');
-    this.#state = 'loading';
-    await this.#tell();
-    return false;
-  }
-
-  /** What could not be told is told at the next look. */
-  async #tell(): Promise<'registered' | 'leased' | 'untold'> {
-    try {
-      this.#isUntold = false;
-      const told = await this.#options.register();
-      // What has ended is not written yet: until then it counts as leased, and nothing was changed.
-      this.#isUntold = told === 'leased' && this.#state === 'asleep';
-      return told;
-    } catch (error) {
-      this.#isUntold = true;
-      this.#options.log.error({ err: error, state: this.#state }, 'could not say how the engine is');
-      return 'untold';
-    }
-  }
-
-  /** @returns false if the model is not wanted any more. */
-  async #load(): Promise<boolean> {
-    if (!(await takeRoom(this.#options)) || this.isStopping) return false;
-    const startedAtMs = performance.now();
-    this.#isToReload = this.#isLost = false;
-    this.#card = await loadEngine(this.#options, this.#stopping.signal, () => this.#isLost);
-    if (this.isStopping) return false;
-    this.#loadedAtMs = performance.now();
-    this.#loadMs = Math.round(this.#loadedAtMs - startedAtMs);
-    this.#idleSinceMs = undefined;
-    this.#state = 'ready';
-    await this.#tell();
-    this.#options.log.info({ model: this.#card.id, load_ms: this.#loadMs }, 'loaded');
-    if (!this.#isToReload) this.#wishes.answer(true, ['reload']);
+  async #recover(requeue: () => Promise<void>): Promise<boolean> {
+    this.#requeue = undefined;
+    await this.#publish();
+    await requeue();
+    if (this.#state === 'loading') this.#options.shared?.allocation.free();
     return true;
   }
 
-  /** Nobody is about to wake it. */
-  get #sleepsSoundly(): boolean {
-    return this.#state === 'asleep' && this.#waking === undefined;
+  /** Stops leases, then frees the memory unless requests are left or have arrived meanwhile. */
+  async #vacate(): Promise<boolean> {
+    this.#state = 'vacating';
+    const result = await this.#publish();
+    // The request of the lease is in the inbox: the model is not idle.
+    if (result === 'leased') this.#idleSinceMs = undefined;
+    if (result === 'failed' || this.isStopping) return false;
+    if (this.#requeue !== undefined || !this.#mustSleep()) return true;
+    if (result === 'leased' || this.#options.isBusy()) return false;
+    await this.#options.executor.shutdown();
+    // An idle model waits for a wake, unless one has arrived meanwhile.
+    if (this.#waiters.length === 0) this.#desired = 'asleep';
+    return this.#enterAsleep();
   }
 
-  #wait(wish: Wish): Promise<boolean> {
-    if (this.isStopping) return Promise.resolve(false);
-    const answer = this.#wishes.wait(wish);
-    this.look();
-    return answer;
+  async #resume(): Promise<boolean> {
+    this.#state = this.#isLost ? 'loading' : 'ready';
+    await this.#publish();
+    if (this.#state === 'ready') this.#settle(true);
+    return true;
+  }
+
+  /** Publishes the asleep state after the model has left memory. */
+  async #enterAsleep(): Promise<boolean> {
+    const { shared, log } = this.#options;
+    if (this.isStopping) return false;
+    this.#state = 'asleep';
+    log.info({ model: this.card?.id }, 'asleep');
+    shared?.allocation.free();
+    await this.#publish();
+    if (this.#desired === 'asleep') this.#settle(false);
+    return this.#desired !== 'asleep';
+  }
+
+  async #load(): Promise<boolean> {
+    const wasAsleep = this.#state === 'asleep';
+    try {
+      await this.#loadOnce();
+    } catch (error) {
+      if (this.isStopping) return false;
+      this.#options.log.error({ err: error }, 'could not load the model');
+      if (this.#desired !== 'asleep')
+        this.#notBeforeMs = performance.now() + this.#backOff.next(wasAsleep ? Infinity : 0);
+      if (this.#desired === 'on demand') this.#desired = 'loaded';
+      this.#state = 'loading';
+      await this.#publish();
+      this.#settle(false);
+    }
+    return true;
+  }
+
+  /** Does not load if that is called off: by a stop, or while it waits for memory. */
+  async #loadOnce(): Promise<void> {
+    const hasMemory = await acquireMemory(this.#options);
+    if (!hasMemory) this.#desired = 'asleep';
+    if (!hasMemory || this.isStopping) return this.#settle(false);
+    const startedAtMs = performance.now();
+    this.#isLost = false;
+    this.card = await loadEngine(this.#options, this.#stopping.signal, () => this.#isLost);
+    if (this.isStopping) return;
+    this.#loadedAtMs = performance.now();
+    this.loadMs = Math.round(this.#loadedAtMs - startedAtMs);
+    this.#idleSinceMs = undefined;
+    this.#state = 'ready';
+    await this.#publish();
+    this.#options.log.info({ model: this.card.id, load_ms: this.loadMs }, 'loaded');
+    // It may have died meanwhile.
+    this.#settle(this.acceptsLeases);
+  }
+
+  async #publish(): Promise<'registered' | 'leased' | 'failed'> {
+    try {
+      this.#isDirty = false;
+      const result = await this.#options.register();
+      // Redis refuses `asleep` while a lease exists, such as one whose request's end is not written yet: try again.
+      this.#isDirty = result === 'leased' && this.#state === 'asleep';
+      return result;
+    } catch (error) {
+      this.#isDirty = true;
+      this.#options.log.error({ err: error, state: this.#state }, 'could not publish the engine state');
+      return 'failed';
+    }
+  }
+
+  #settle(isReady: boolean): void {
+    for (const resolve of this.#waiters.splice(0)) resolve(isReady);
   }
 }

@@ -1,4 +1,4 @@
-import type { WorkerPace } from '@darkroom/core';
+import type { WorkerThroughput } from '@darkroom/core';
 import type { ExecutorEvent } from '@darkroom/executor';
 import { expect, it } from 'vitest';
 import { EngineWatch } from './engine-watch.ts';
@@ -13,37 +13,37 @@ const step: ExecutorEvent = {
   stepMs: 1,
 };
 
-function paceOf(remainingCost: number | undefined, stepMs = 0): WorkerPace | undefined {
+function paceOf(remainingCost: number | undefined, stepMs = 0): WorkerThroughput | undefined {
   if (remainingCost === undefined) return undefined;
   return { costMs: { fast: 0, slow: 1 }, stepMs: { fast: 0, slow: stepMs }, remainingCost };
 }
 
-/** Looks once a second; a second in which the engine spoke is none of silence. */
+/** Polls the watch once per second; a second with an engine event is not counted as silence. */
 function createWatch({ timeoutMs = 60_000, hasStepped = true } = {}) {
-  const watch = new EngineWatch({ timeoutMs, longestPauseMs: 2000 });
+  const watch = new EngineWatch({ timeoutMs, maxGapMs: 2000 });
   let nowMs = 0;
   if (hasStepped) watch.observe([step]);
-  watch.look(nowMs, undefined);
-  /** Seconds of silence until it is overdue; undefined when it is not within the time. */
+  watch.poll(nowMs, undefined);
+  /** Seconds of silence until the engine is overdue; undefined if that takes longer than `withinS`. */
   const overdueAfterS = (
     remainingMs: number | undefined,
     { withinS = 10_000, stepMs = remainingMs === undefined ? undefined : 1000 } = {},
   ): number | undefined => {
     for (let second = 1; second <= withinS; second++)
-      if (watch.look((nowMs += 1000), paceOf(remainingMs, stepMs)) > 0) return second;
+      if (watch.poll((nowMs += 1000), paceOf(remainingMs, stepMs)) > 0) return second;
     return undefined;
   };
   const pauseFor = (pauseMs: number): void => void (nowMs += pauseMs);
   return { watch, overdueAfterS, pauseFor };
 }
 
-it('bears silence for as long as the work should take, and never less than its timeout', () => {
+it('tolerates silence as long as the work should take, and at least the timeout', () => {
   const { watch, overdueAfterS } = createWatch();
   watch.submitted('a');
   expect([overdueAfterS(1000), overdueAfterS(200_000)]).toEqual([62, 201]);
 });
 
-it('has more patience before the first step, of each engine', () => {
+it('allows ten times the timeout before the first step of each engine', () => {
   const { watch, overdueAfterS } = createWatch({ hasStepped: false });
   watch.submitted('a');
   expect(overdueAfterS(undefined)).toBe(602);
@@ -51,17 +51,17 @@ it('has more patience before the first step, of each engine', () => {
   expect(overdueAfterS(0)).toBe(62);
   watch.observe([{ type: 'engine-lost', message: '', requestIds: ['a'] }]);
   watch.submitted('a');
-  // The pace of the engine before is known.
+  // The pace of the previous engine is still known.
   expect(overdueAfterS(1000)).toBe(602);
 });
 
-it('bears that a picture is decoded, after the last step, as long as some steps take', () => {
+it('tolerates the decoding of an image after the last step for as long as ten steps take', () => {
   const { watch, overdueAfterS } = createWatch();
   watch.submitted('a');
   expect(overdueAfterS(0, { stepMs: 30_000 })).toBe(302);
 });
 
-it('counts from the last sign of life, and from the first work', () => {
+it('counts silence from the last event, and from the first request', () => {
   const { watch, overdueAfterS } = createWatch();
   expect(overdueAfterS(0, { withinS: 100 })).toBeUndefined();
   watch.submitted('a');
@@ -72,7 +72,7 @@ it('counts from the last sign of life, and from the first work', () => {
   expect(overdueAfterS(0)).toBe(62);
 });
 
-it('takes no engine for silent that speaks between two looks', () => {
+it('does not count silence when an event arrives between two polls', () => {
   const { watch, overdueAfterS } = createWatch({ timeoutMs: 500 });
   watch.submitted('a');
   for (let second = 0; second < 9; second++) {
@@ -94,18 +94,18 @@ it.each<ExecutorEvent>([
   expect(overdueAfterS(0)).toBeUndefined();
 });
 
-it('takes a time in which nobody looked for one in which nothing ran', () => {
+it('counts a long gap between two polls as a pause of the process', () => {
   const { watch, overdueAfterS, pauseFor } = createWatch();
   watch.submitted('a');
   expect(overdueAfterS(0, { withinS: 10 })).toBeUndefined();
   pauseFor(3_600_000);
-  // After nine seconds of silence, and two that the pause counts.
+  // Nine seconds of silence, plus two counted for the pause.
   expect(overdueAfterS(0)).toBe(51);
 });
 
-it('has more patience with an engine that was started again in order', () => {
+it('allows ten times the timeout again after an intended restart', () => {
   const { watch, overdueAfterS } = createWatch();
-  watch.renew();
+  watch.reset();
   watch.submitted('a');
   expect(overdueAfterS(undefined)).toBe(602);
 });

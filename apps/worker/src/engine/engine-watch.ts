@@ -1,89 +1,89 @@
-import type { WorkerPace } from '@darkroom/core';
+import type { WorkerThroughput } from '@darkroom/core';
 import { type Executor, type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
 
 export interface EngineWatchOptions {
-  /** Silence that is always borne, ms; before an engine's first step ten times as much, for what is only done once. */
+  /** Silence that is always tolerated, ms; ten times as much before the first step, which includes one-time work. */
   timeoutMs: number;
-  /** The longest pause between two looks that counts whole: in a longer one this process did not run either, ms. */
-  longestPauseMs: number;
+  /** Longest gap between two polls that counts in full, ms; in a longer one this process was paused too. */
+  maxGapMs: number;
 }
 
 const firstStepFactor = 10;
-/** Steps' worth of time for what no step tells of, the decoding of one picture above all: it takes two or three. */
+/** Silence tolerated for work without step events, in steps. Decoding one image takes two or three. */
 const decodeSteps = 10;
 
 /**
- * Notices an engine that has work and says nothing, such as one whose call to the device never returns: it lives, so
- * nobody else would. It is given as long as all of its work should take, so that nothing slow is taken for a hang.
+ * Detects a hung engine: one that has requests and sends no events, such as one whose call to the device never returns.
+ * It waits as long as all of the engine's work should take, so that a slow engine is not taken for a hung one.
  */
 export class EngineWatch {
   readonly #options: EngineWatchOptions;
-  /** Requests that the engine has, by the name it knows them by. */
-  readonly #inside = new Set<string>();
-  #silentMs = 0;
-  /** This engine, not one before it. */
+  /** Ids of the requests in the engine. */
+  readonly #requests = new Set<string>();
+  #silenceMs = 0;
+  /** Refers to the current engine process only. */
   #hasStepped = false;
-  /** Since the last look. */
-  #hasSpoken = false;
-  #lookedAtMs: number | undefined;
-  #timesOverdue = 0;
+  /** Since the last poll. */
+  #hasNewEvents = false;
+  #polledAtMs: number | undefined;
+  #overdueCount = 0;
 
   constructor(options: EngineWatchOptions) {
     this.#options = options;
   }
 
   submitted(requestId: string): void {
-    if (this.#inside.size === 0) this.#hasSpoken = true;
-    this.#inside.add(requestId);
+    if (this.#requests.size === 0) this.#hasNewEvents = true;
+    this.#requests.add(requestId);
   }
 
-  /** Another engine is about to be started. */
-  renew(): void {
+  /** Resets the state for a new engine process. */
+  reset(): void {
     this.#hasStepped = false;
-    this.#timesOverdue = 0;
+    this.#overdueCount = 0;
   }
 
   observe(events: readonly ExecutorEvent[]): void {
-    this.#hasSpoken = true;
+    this.#hasNewEvents = true;
     for (const event of events) {
       if (event.type === 'stats') this.#hasStepped = true;
       else if (event.type === 'engine-lost') {
-        this.renew();
-        this.#inside.clear();
-      } else if (isRequestEnd(event)) this.#inside.delete(event.requestId);
+        this.reset();
+        this.#requests.clear();
+      } else if (isRequestEnd(event)) this.#requests.delete(event.requestId);
     }
   }
 
   /**
-   * Kills an engine that hangs. One that the kernel cannot end, since it hangs in a call to a driver, never counts as
-   * lost: its requests would stay here until their deadlines, with every lock renewed. So this process goes, and others
-   * take them over. To be called again and again.
+   * Kills a hung engine. Call on every tick. If the kernel cannot end it, because it hangs in a driver call, this
+   * process exits, so that other workers take over its requests, which would otherwise stay leased until their
+   * deadlines.
    */
-  endIfHung(executor: Executor, { pace, log }: { pace: WorkerPace | undefined; log: Logger }): void {
-    const timesOverdue = this.look(performance.now(), pace);
-    const facts = { requests: this.#inside.size };
-    if (timesOverdue === 1) {
-      log.error(facts, 'the engine has work and says nothing: killing it');
+  endIfHung(executor: Executor, { pace, log }: { pace: WorkerThroughput | undefined; log: Logger }): void {
+    const overdueCount = this.poll(performance.now(), pace);
+    const fields = { requests: this.#requests.size };
+    if (overdueCount === 1) {
+      log.error(fields, 'engine hung: it has requests and sends no events; killing it');
       executor.kill();
-    } else if (timesOverdue > 1) {
-      log.fatal(facts, 'the engine cannot be killed: see the driver and its device');
+    } else if (overdueCount > 1) {
+      log.fatal(fields, 'could not kill the hung engine: check the driver and the device; exiting');
       process.exit(1);
     }
   }
 
-  /** 0, but once for each time that its patience is over: how often that was with this engine. */
-  look(nowMs: number, pace: WorkerPace | undefined): number {
-    const { timeoutMs, longestPauseMs } = this.#options;
-    const passedMs = Math.min(nowMs - (this.#lookedAtMs ?? nowMs), longestPauseMs);
-    this.#silentMs = this.#hasSpoken ? 0 : this.#silentMs + passedMs;
-    this.#hasSpoken = false;
-    this.#lookedAtMs = nowMs;
-    const leastMs = this.#hasStepped ? timeoutMs : firstStepFactor * timeoutMs;
+  /** @returns 0, or, once per expired timeout, how often it has expired with this engine. */
+  poll(nowMs: number, pace: WorkerThroughput | undefined): number {
+    const { timeoutMs, maxGapMs } = this.#options;
+    const elapsedMs = Math.min(nowMs - (this.#polledAtMs ?? nowMs), maxGapMs);
+    this.#silenceMs = this.#hasNewEvents ? 0 : this.#silenceMs + elapsedMs;
+    this.#hasNewEvents = false;
+    this.#polledAtMs = nowMs;
+    const minMs = this.#hasStepped ? timeoutMs : firstStepFactor * timeoutMs;
     const dueMs = pace ? [pace.costMs.slow * pace.remainingCost, decodeSteps * pace.stepMs.slow] : [];
-    const patienceMs = Math.max(leastMs, ...dueMs);
-    if (this.#inside.size === 0 || this.#silentMs <= patienceMs) return 0;
-    this.#silentMs = 0;
-    return ++this.#timesOverdue;
+    const limitMs = Math.max(minMs, ...dueMs);
+    if (this.#requests.size === 0 || this.#silenceMs <= limitMs) return 0;
+    this.#silenceMs = 0;
+    return ++this.#overdueCount;
   }
 }

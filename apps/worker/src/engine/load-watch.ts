@@ -3,21 +3,21 @@ import { DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import { clearLoadFailure, reportLoadFailure, type StoreConnection } from '@darkroom/store';
 
-/** How long a failure is shown after the last try; a supervisor tries again sooner. */
-const shownMs = 60_000;
-/** A Redis that is away must not keep the process from ending. */
-const longestReportMs = 2000;
+/** Lifetime of a reported failure after the last try; a supervisor retries sooner. */
+const failureTtlMs = 60_000;
+/** An unavailable Redis must not keep the process from exiting. */
+const reportTimeoutMs = 2000;
 
 export interface LoadWatchOptions {
   store: StoreConnection;
   model: string;
   host: string;
-  /** Once it is aborted, a loading that fails was broken off. */
+  /** Once aborted, a failing load counts as interrupted and is not reported. */
   stopSignal?: AbortSignal;
   log: Logger;
 }
 
-/** Tells the system of a model that cannot be loaded here: its worker does not register, so nothing else would. */
+/** Reports load failures to the system. A worker that cannot load its model does not register, so nothing else does. */
 export class LoadWatch {
   readonly #options: LoadWatchOptions;
 
@@ -25,42 +25,43 @@ export class LoadWatch {
     this.#options = options;
   }
 
-  /** Does a part of the loading. What it throws is reported and thrown on. */
-  async watch<Result>(load: () => Promise<Result>): Promise<Result> {
+  /** Runs a part of the load. Rethrows its error, and reports it unless `stopping` was aborted: it ended the load. */
+  async watch<Result>(load: () => Promise<Result>, stopping?: AbortSignal): Promise<Result> {
     const { store, model, host, stopSignal } = this.#options;
     try {
       return await load();
     } catch (error) {
-      const facts = { reason: reasonOf(error), shownMs };
-      if (stopSignal?.aborted !== true) await this.#tell(reportLoadFailure(store, { model, host }, facts));
+      const failure = { reason: reasonOf(error), shownMs: failureTtlMs };
+      const isInterrupted = stopSignal?.aborted === true || stopping?.aborted === true;
+      if (!isInterrupted) await this.#publish(reportLoadFailure(store, { model, host }, failure));
       throw error;
     }
   }
 
-  /** The loading goes on, and cannot end for now. */
-  waitsFor(reason: string): void {
+  /** Reports why the load cannot complete for now; it continues. */
+  reportWaiting(reason: string): void {
     const { store, model, host, log } = this.#options;
-    log.warn({ reason }, 'not ready yet');
-    void this.#tell(reportLoadFailure(store, { model, host }, { reason, shownMs }));
+    log.warn({ reason }, 'model not ready yet');
+    void this.#publish(reportLoadFailure(store, { model, host }, { reason, shownMs: failureTtlMs }));
   }
 
-  /** The model is loaded: what was said before is over. */
+  /** Clears the reported failure: the model is loaded. */
   clear(): Promise<void> {
     const { store, model, host } = this.#options;
-    return this.#tell(clearLoadFailure(store, { model, host }));
+    return this.#publish(clearLoadFailure(store, { model, host }));
   }
 
-  async #tell(writing: Promise<void>): Promise<void> {
+  async #publish(writing: Promise<void>): Promise<void> {
     try {
-      await Promise.race([writing, delay(longestReportMs, undefined, { ref: false })]);
+      await Promise.race([writing, delay(reportTimeoutMs, undefined, { ref: false })]);
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'could not say how the loading went');
+      this.#options.log.warn({ err: error }, 'could not publish the load status');
     }
   }
 }
 
-/** For clients too: errors of ours name files of the model, never where it lies; what others say may. */
+/** Returns the reason shown to clients: our errors name model files without paths; other errors may contain paths. */
 function reasonOf(error: unknown): string {
   if (DarkroomError.isInstance(error) && error.code !== 'internal') return error.message;
-  return "its worker's log says why";
+  return "see the worker's log";
 }

@@ -6,7 +6,7 @@ import { logLoaded } from './log-loaded.ts';
 const components = [
   { part: 'text_encoder', device: 'cpu', refusals: [{ device: 'webgpu', reason: 'No supported adapters' }] },
   { part: 'unet', device: 'webgpu', refusals: [], nodes: { webgpu: 239, cpu: 21 } },
-  { part: 'vae_decoder', device: 'cpu', refusals: [], remark: 'large pictures are decoded in one go' },
+  { part: 'vae_decoder', device: 'cpu', refusals: [], remark: 'large images are decoded in one go' },
 ] as const;
 
 function open() {
@@ -20,33 +20,33 @@ function open() {
   return { lines, log: createLogger({ app: 'test', stream }) };
 }
 
-it('says what each part runs on, and aloud what it does not run on', () => {
+it('logs the device of each part, and warns about refused devices', () => {
   const { lines, log } = open();
-  const asked = ['webgpu', 'cpu'] as const;
-  const card = { id: 'tiny', created: 1, ownedBy: 'tests', kind: 'picture', pipeline: 'Toy' };
-  const devices = logLoaded({ components, card }, { log, asked });
+  const requested = ['webgpu', 'cpu'] as const;
+  const card = { id: 'tiny', created: 1, ownedBy: 'tests', kind: 'image', pipeline: 'Toy' };
+  const devices = logLoaded({ components, card }, { log, requested });
   expect(lines).toMatchObject([
     {
       level: 'warn',
-      msg: 'does not run on a device asked for',
+      msg: 'device refused',
       part: 'text_encoder',
       device: 'webgpu',
       reason: 'No supported adapters',
     },
-    { level: 'info', msg: 'runs on', part: 'text_encoder', device: 'cpu', asked },
-    { level: 'info', msg: 'runs on', part: 'unet', device: 'webgpu', nodes: { webgpu: 239, cpu: 21 } },
-    { level: 'info', msg: 'runs on', part: 'vae_decoder', device: 'cpu' },
-    { level: 'warn', msg: 'cannot do all that is asked for', part: 'vae_decoder', remark: components[2].remark },
+    { level: 'info', msg: 'part loaded', part: 'text_encoder', device: 'cpu', requested },
+    { level: 'info', msg: 'part loaded', part: 'unet', device: 'webgpu', nodes: { webgpu: 239, cpu: 21 } },
+    { level: 'info', msg: 'part loaded', part: 'vae_decoder', device: 'cpu' },
+    { level: 'warn', msg: 'part loaded with limits', part: 'vae_decoder', remark: components[2].remark },
   ]);
   expect(devices).toEqual(['cpu', 'webgpu']);
 });
 
-it('says aloud that a model does not keep the bytes of its rows, and why', () => {
+it('warns that the outputs of a model depend on the batch, with the reason', () => {
   const { lines, log } = open();
   const cards = [{ is: true }, { is: false, reason: 'the pieces' }, undefined].map((deterministic, at) => {
     return { id: `model-${at}`, created: 1, ownedBy: 'tests', kind: 'text', pipeline: 'Toy', deterministic };
   });
-  for (const card of cards) logLoaded({ components: [], card }, { log, asked: ['cpu'] });
+  for (const card of cards) logLoaded({ components: [], card }, { log, requested: ['cpu'] });
   expect(lines).toMatchObject([{ level: 'warn', model: 'model-1', reason: 'the pieces' }]);
   expect(lines).toHaveLength(1);
 });

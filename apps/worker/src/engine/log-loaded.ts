@@ -2,32 +2,31 @@ import type { Device, ModelCard, PipelineComponent } from '@darkroom/core';
 import type { TextCard } from '@darkroom/kinds';
 import type { Logger } from '@darkroom/service';
 
-/** What an engine has loaded. */
+/** A loaded model and its parts. */
 export interface Loaded {
   readonly components: readonly PipelineComponent[];
   readonly card: ModelCard;
 }
 
 /**
- * Logs what each part of the model runs on, aloud where that is not what was asked for, and aloud that the rows of a model of
- * text may not have the same bytes in any company.
+ * Logs the device of each part. Warns about refused devices, and if a text model's outputs depend on what shares the
+ * batch.
  *
- * @returns each device once.
+ * @returns the distinct devices.
  */
 export function logLoaded(
   { components, card }: Loaded,
-  { log, asked }: { log: Logger; asked: readonly Device[] },
+  { log, requested }: { log: Logger; requested: readonly Device[] },
 ): Device[] {
   for (const { part, device, refusals, nodes, remark } of components) {
-    for (const { device: refused, reason } of refusals)
-      log.warn({ part, device: refused, reason }, 'does not run on a device asked for');
-    log.info({ part, device, asked, ...(nodes === undefined ? {} : { nodes }) }, 'runs on');
-    if (remark !== undefined) log.warn({ part, remark }, 'cannot do all that is asked for');
+    for (const { device: refused, reason } of refusals) log.warn({ part, device: refused, reason }, 'device refused');
+    log.info({ part, device, requested, ...(nodes === undefined ? {} : { nodes }) }, 'part loaded');
+    if (remark !== undefined) log.warn({ part, remark }, 'part loaded with limits');
   }
   const { deterministic } = card as Partial<TextCard>;
   if (deterministic?.is === false) {
     const { reason } = deterministic;
-    log.warn({ model: card.id, reason }, 'the same request may get another text in other company');
+    log.warn({ model: card.id, reason }, 'outputs depend on the batch: the same request may get a different text');
   }
   return [...new Set(components.map(({ device }) => device))];
 }

@@ -2,23 +2,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Executor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
 import { answerCall, type OperatorMessage, type StoreConnection, type WorkerIdentity } from '@darkroom/store';
-import type { HotSwap } from '../files/hot-swap.ts';
 import { readProcessMemory } from '../memory/read-memory.ts';
 import type { EngineLife } from './engine-life.ts';
 
 export interface OperatorCommandsOptions {
   store: StoreConnection;
-  identity: WorkerIdentity;
+  getIdentity: () => WorkerIdentity;
   engine: EngineLife;
   executor: Executor;
-  swap: HotSwap;
+  /** Replaces the worker by a fresh one, which loads the current files. */
+  restart: () => void;
   log: Logger;
 }
 
-/** Who asks waits a second longer. A step may block an engine as long as it takes. */
-const patienceMs = 4000;
+/** The API waits a second longer. A step blocks the engine for as long as it takes. */
+const healthTimeoutMs = 4000;
 
-/** What operators ask of a worker: it is done, or begun, and they are told how things are. */
+/** Executes operators' commands and publishes the answers. */
 export class OperatorCommands {
   readonly #options: OperatorCommandsOptions;
 
@@ -26,35 +26,37 @@ export class OperatorCommands {
     this.#options = options;
   }
 
-  /** Resolves when it is answered. */
-  async obey({ type, call }: OperatorMessage): Promise<void> {
-    const { store, engine, swap, log } = this.#options;
-    // Who asked looks for the answer where the worker was.
-    const identity = { ...this.#options.identity };
-    if (type === 'reload') swap.ask();
-    else if (type === 'sleep' || type === 'wake') void engine[type]();
+  /** Resolves when the answer is published. */
+  async execute({ type, call }: OperatorMessage): Promise<void> {
+    const { store, getIdentity, engine, restart, log } = this.#options;
+    // The API reads the answer under the shard that the command was sent to.
+    const identity = getIdentity();
+    // A sleeping model has no old files in memory, and loads the current ones for its next request.
+    if (type === 'restart' && !engine.isFullyAsleep) restart();
+    else if (type === 'sleep') engine.sleep();
+    else if (type === 'wake') void engine.wake();
     if (call === undefined) return;
     try {
-      const more = await this.#moreOf(type);
-      await answerCall(store, identity, { call, answer: { state: engine.state, ...more } });
+      const details = await this.#detailsOf(type);
+      await answerCall(store, identity, { call, answer: { state: engine.state, ...details } });
     } catch (error) {
-      log.error({ err: error, call: type }, 'could not answer an operator');
+      log.error({ err: error, call: type }, 'could not answer an operator command');
     }
   }
 
-  async #moreOf(type: OperatorMessage['type']): Promise<object> {
+  async #detailsOf(type: OperatorMessage['type']): Promise<object> {
     if (type === 'check_health') return this.#health();
     return type === 'memory' ? this.#memory() : {};
   }
 
-  /** One that sleeps is well, and has no engine to ask. */
+  /** A sleeping model is healthy and has no engine to check. */
   async #health(): Promise<object> {
     const { engine, executor } = this.#options;
     if (engine.state === 'asleep') return { isHealthy: true };
-    return Promise.race([executor.checkHealth(), delay(patienceMs, { isHealthy: false }, { ref: false })]);
+    return Promise.race([executor.checkHealth(), delay(healthTimeoutMs, { isHealthy: false }, { ref: false })]);
   }
 
-  /** Of this process, in which other models may be, too, and of the engine's. */
+  /** Returns the memory of this process, which may serve other models too, and of the engine process. */
   async #memory(): Promise<object> {
     const { enginePid } = this.#options.executor;
     const [processBytes, engineBytes] = await Promise.all([

@@ -7,69 +7,68 @@ import { ModelFiles } from '../files/model-files.ts';
 import { estimateNeed, type MemoryNeed } from '../memory/estimate-need.ts';
 import type { MemoryKeeper } from '../memory/memory-keeper.ts';
 import { readGpuMemory, readProcessMemory } from '../memory/read-memory.ts';
+import type { Restart } from '../models/restartable-worker.ts';
 import { encoderOf } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
 import { logLoaded } from './log-loaded.ts';
-import { readModel, type WorkerModel } from './read-model.ts';
-import { roomOf } from './room.ts';
+import { checkModelDirectory, readModel, type WorkerModel } from './read-model.ts';
+import { capacityOf } from './capacity.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
 export interface ProcessEngineOptions {
   loads: LoadWatch;
+  restart: Restart;
   log: Logger;
-  /** Of the models of this process, where they have to share it. */
+  /** Shared by the models of this process; undefined if memory is not limited. */
   memory?: MemoryKeeper | undefined;
 }
 
-/** With less, a second thread gains nothing: 1.5 ms a token of the embedded writer with either. */
+/** Smaller weights run on one thread: a second gains nothing (emoji-writer: 1.5 ms per token with either). */
 const smallTextBytes = 20e6;
 
-/** An engine of ours in a process of its own, on a model's directory. */
+/** Runs the built-in engine on a model's directory, in its own process. */
 export async function processEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> {
-  const { loads, log, memory } = options;
-  const [model, asked] = [modelOptions(config), config.devices];
+  const { loads, restart, log, memory } = options;
+  const [model, requestedDevices] = [modelOptions(config), config.devices];
   const files = new ModelFiles(model);
-  const read = async () => {
-    return { digest: files.digest, ...withRoom(await readModel(model, log), { config, model, memory }) };
-  };
-  await loads.watch(() => files.mark());
-  const found = await loads.watch(read);
-  const { kind } = found.card;
+  await loads.watch(async () => {
+    checkModelDirectory(model.directory);
+    await files.mark();
+  });
+  const { digest } = files;
+  const read = await loads.watch(async () => withCapacity(await readModel(model, log), { config, model, memory }));
+  const { card, asset, capacity } = read;
   let executor: ProcessExecutor | undefined;
-  const place = { memory, device: asked[0], pid: () => executor?.enginePid };
-  const engine: WorkerEngine & typeof found = {
-    ...found,
-    shared: await loads.watch(async () => sharedOf(found, place)),
+  const source = { memory, device: requestedDevices[0], pid: () => executor?.enginePid };
+  const engine: WorkerEngine = {
+    card,
+    asset,
+    capacity,
+    shared: await loads.watch(async () => sharedOf(read, source)),
     files,
-    encoder: encoderOf(kind, config),
-    device: asked.join(', '),
+    encoder: encoderOf(card.kind, config.modelId),
+    device: requestedDevices.join(', '),
     async prepare() {
-      await files.mark();
-      if (files.digest === engine.digest) return;
-      const next = await read();
-      if (next.card.kind !== kind) throw otherKind(kind, next.card.kind);
-      engine.shared?.place.expect(next.need);
-      Object.assign(engine, next);
+      await loads.watch(() => files.mark());
+      if (files.digest === digest) return;
+      restart({ isForced: true });
+      throw new DarkroomError('unavailable', 'worker.load', 'model files were replaced: the worker restarts');
     },
     createExecutor: (onEvents) =>
       (executor = new ProcessExecutor({
-        // As they are when it is started.
-        get model() {
-          return engine.options;
-        },
-        get maxSlots() {
-          return engine.capacity;
-        },
+        model: read.options,
+        maxSlots: capacity,
         checkpointEvery: config.checkpointSteps,
         environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
         onEvents,
-        onLoaded: (components, card) => (engine.device = logLoaded({ components, card }, { log, asked }).join(', ')),
+        onLoaded: (components, loaded) =>
+          (engine.device = logLoaded({ components, card: loaded }, { log, requested: requestedDevices }).join(', ')),
       })),
   };
   return engine;
 }
 
-/** Its part of the memory, where others want it too. */
+/** Opens the model's share of the memory budget, if there is one. */
 function sharedOf(
   { card, need }: { card: ModelCard; need: MemoryNeed },
   { memory, device, pid: read }: { memory: MemoryKeeper | undefined; device: Device; pid: () => number | undefined },
@@ -79,31 +78,26 @@ function sharedOf(
     const pid = read();
     return pid === undefined ? undefined : readMemory(pid);
   };
-  return memory && { place: memory.open({ model: card.id, ...need, measure }), card };
+  return memory && { allocation: memory.open({ model: card.id, ...need, measure }), card };
 }
 
-function withRoom(
+function withCapacity(
   { card, asset, weightBytes, tokenBytes = 0 }: WorkerModel,
   { config, model, memory }: { config: Config<'worker'>; model: LoadModelOptions; memory: MemoryKeeper | undefined },
 ) {
   const availableBytes = Math.min(process.availableMemory(), memory?.budgetBytes ?? Infinity);
-  const { slots: capacity, memoryTokens } = roomOf(card, { ...config, tokenBytes, availableBytes });
+  const { slots: capacity, memoryTokens } = capacityOf(card, { ...config, tokenBytes, availableBytes });
   const isText = memoryTokens !== undefined;
   const threads = config.numThreads || (isText && weightBytes < smallTextBytes ? 1 : undefined);
   const options = { ...model, ...(threads && { threads }), ...(isText && { maxTokens: capacity, memoryTokens }) };
   const cacheBytes = isText ? capacity * tokenBytes : 0;
   const need = estimateNeed(card, { weightBytes, cacheBytes, device: config.devices[0] });
-  return { card: isText ? withinRoom(card as TextCard, capacity) : card, asset, capacity, options, need };
+  return { card: isText ? limitTextLength(card as TextCard, capacity) : card, asset, capacity, options, need };
 }
 
-/** As an engine will say it: no text is longer than the room. */
-function withinRoom(card: TextCard, tokens: number): TextCard {
+/** Limits the text length to the capacity, as the engine does when it reports its card. */
+function limitTextLength(card: TextCard, tokens: number): TextCard {
   return { ...card, maxModelTokens: Math.min(card.maxModelTokens, tokens) };
-}
-
-function otherKind(before: string, now: string): DarkroomError {
-  const message = `is of kind ${now}, expected ${before}, as it was: start the worker again for another`;
-  return new DarkroomError('model_unsupported', 'worker.load', `the model ${message}`);
 }
 
 function modelOptions(config: Config<'worker'>): LoadModelOptions {
@@ -112,10 +106,7 @@ function modelOptions(config: Config<'worker'>): LoadModelOptions {
     id: config.modelId,
     dtypes: config.modelDtype,
     devices: config.devices,
-    isStrictAboutDevice: config.isStrictAboutDevice,
     hasLowMemory: config.hasLowMemory,
-    vaeTileSize: config.vaeTileSize,
     safetyChecker: config.safetyChecker,
-    stepTokens: config.stepTokens,
   };
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createLogger } from '@darkroom/service';
 import { expect, it, onTestFinished } from 'vitest';
-import { readModel } from './read-model.ts';
+import { checkModelDirectory, readModel } from './read-model.ts';
 
 const writer = resolve(import.meta.dirname, '../../../../models/emoji-writer');
 
@@ -15,8 +15,8 @@ async function linesOf(directory: string): Promise<Record<string, unknown>[]> {
   return lines;
 }
 
-it('says of a chat template that takes no message why, before anybody asks', async () => {
-  expect(await linesOf(writer)).toMatchObject([{ msg: 'a model of text', model: 'writer', mode: 'autoregressive' }]);
+it('warns at load time that the chat template rejects every message, with the reason', async () => {
+  expect(await linesOf(writer)).toMatchObject([{ msg: 'text model found', model: 'writer', mode: 'autoregressive' }]);
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-model-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   await cp(writer, directory, { recursive: true });
@@ -26,8 +26,16 @@ it('says of a chat template that takes no message why, before anybody asks', asy
   await writeFile(file, JSON.stringify({ ...config, chat_template }));
   expect((await linesOf(directory))[1]).toMatchObject({
     level: 'warn',
-    msg: 'the chat template takes no message, so chats are refused',
+    msg: 'the chat template rejects every message: chat requests will fail',
     model: 'writer',
     reason: "messages: the model's template does not take them: roles must alternate",
   });
+});
+
+it('refuses a checkpoint of PyTorch with what to do', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'darkroom-model-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  for (const file of ['config.json', 'model.safetensors']) await writeFile(join(directory, file), '{}');
+  expect(() => checkModelDirectory(directory)).toThrow(/^that directory holds a checkpoint of PyTorch.*tools\/export/);
+  expect(() => checkModelDirectory(writer)).not.toThrow();
 });

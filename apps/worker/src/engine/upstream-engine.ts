@@ -1,31 +1,31 @@
 import type { Config } from '@darkroom/config';
 import { createLlamaCpp, createOpenai, UpstreamExecutor } from '@darkroom/executor';
-import { asTheyAre, withRecipes } from '../request/output-encoder.ts';
+import { passThrough, addGenerationMetadata } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
 const protocols = { 'llama.cpp': createLlamaCpp, openai: createOpenai };
 
-/** Another server runs the model. What it is, and how many requests it takes, is known when it answers. */
+/** Forwards requests to another server. Its card and capacity are known when the server answers. */
 export function upstreamEngine(config: Config<'worker'>, loads: LoadWatch): WorkerEngine {
   const { modelId: model, upstreamUrl: url = '', upstreamApi, upstreamKey: key, upstreamSlots: maxSlots } = config;
-  const patienceMs = config.engineTimeoutS * 1000;
+  const timeoutMs = config.engineTimeoutS * 1000;
   return {
     card: { id: model },
     capacity: 1,
-    encoder: withRecipes(asTheyAre, model),
+    encoder: addGenerationMetadata(passThrough, model),
     device: url,
     createExecutor: (onEvents) =>
       new UpstreamExecutor({
-        // As its clients are given it: with the `/v1` that its paths have anyway.
+        // OpenAI clients are configured with a URL that ends in `/v1`; the paths here contain it already.
         url: url.replace(/\/v1\/?$/, ''),
         key,
         createProtocol: protocols[upstreamApi],
         model,
         maxSlots,
-        patienceMs,
+        timeoutMs,
         onEvents,
-        onWaiting: (reason) => loads.waitsFor(reason),
+        onWaiting: (reason) => loads.reportWaiting(reason),
       }),
   };
 }

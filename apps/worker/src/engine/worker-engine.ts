@@ -1,12 +1,12 @@
 import type { ModelCard } from '@darkroom/core';
 import type { WorkerOptions } from '../worker-options.ts';
 
-/** What a worker is given to run its model with: all that differs between the executors. */
+/** Everything a worker needs to run its model that differs between executors. */
 export interface WorkerEngine extends Pick<
   WorkerOptions,
   'asset' | 'files' | 'prepare' | 'shared' | 'capacity' | 'encoder' | 'createExecutor'
 > {
   card: Pick<ModelCard, 'id'>;
-  /** For the list of workers: what it runs on. It may be known only when it runs. */
+  /** Device shown in the list of workers. Some executors know it only once they run. */
   device: string;
 }

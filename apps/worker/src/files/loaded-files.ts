@@ -4,14 +4,14 @@ import { describeGraphFile, describeModel, filesOfLoras, readModelDirectory } fr
 import type { LoadModelOptions } from '@darkroom/executor';
 import { isTextModel, readTextModelDirectory } from '@darkroom/language/model-files';
 
-/** Configuration, tokenizers and templates, of which each model reads its own. */
+/** Configuration, tokenizers and templates; each model reads some of them. */
 const smallFile = /\.(?:json|txt|jinja|model)$/;
 
 /**
- * The files that a model is loaded from, in order, relative to its directory: graphs, their weights, and what else says how to run them.
- * Other variants of its weights are none of them.
+ * Lists the files that a model is loaded from, sorted, relative to its directory: graphs, their weights and
+ * configuration. Excludes weights of other variants.
  *
- * @throws DarkroomError `model_unsupported` naming a file that is missing or not whole.
+ * @throws DarkroomError `model_unsupported` naming a file that is missing or truncated.
  */
 export async function listLoadedFiles(options: LoadModelOptions): Promise<string[]> {
   const { directory } = options;

@@ -6,7 +6,7 @@ import { ModelFiles } from './model-files.ts';
 
 const models = resolve(import.meta.dirname, '../../../../models');
 
-/** A copy of a model of its own, and what was marked of it. */
+/** Copies a model to its own directory and marks its files. */
 async function openFiles(model: string) {
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-files-'));
   onTestFinished(() => rm(directory, { recursive: true }));
@@ -16,7 +16,7 @@ async function openFiles(model: string) {
   return { directory, files };
 }
 
-/** What is there by another name takes its place. */
+/** Replaces a file by a rename, as a careful update does. */
 async function replace(file: string, change: (bytes: Buffer) => void): Promise<void> {
   const bytes = await readFile(file);
   change(bytes);
@@ -37,18 +37,18 @@ it.each([
     ],
   ],
   ['emoji-writer', ['onnx/model_int8.onnx', 'tokenizer.json', 'config.json', 'generation_config.json']],
-])('notices each file that %s is loaded from, once, and none that is not', async (model, names) => {
+])('detects changes of each file that %s is loaded from, once, and of no other file', async (model, names) => {
   const { directory, files } = await openFiles(model);
   await writeFile(join(directory, 'README.md'), 'another');
   await writeFile(join(directory, 'weights.part'), 'on its way');
-  expect([await files.look(), files.changed]).toEqual([false, []]);
+  expect([await files.check(), files.changed]).toEqual([false, []]);
   const before = files.digest;
   for (const name of names) await replace(join(directory, name), (bytes) => bytes.fill(32, bytes.length - 1));
-  expect([await files.look(), await files.look(), files.changed]).toEqual([true, false, names.toSorted()]);
+  expect([await files.check(), await files.check(), files.changed]).toEqual([true, false, names.toSorted()]);
   expect(files.digest).toBe(before);
 });
 
-it('notices one of the same size and time, one of the same bytes, and one that is gone', async () => {
+it('detects a changed file of the same size and time, a newer file with the same bytes, and a deleted one', async () => {
   const { directory, files } = await openFiles('emoji-sd');
   const weights = join(directory, 'unet/model_int8.onnx');
   await utimes(weights, 1e9, 1e9);
@@ -57,15 +57,15 @@ it('notices one of the same size and time, one of the same bytes, and one that i
   await utimes(weights, 1e9, 1e9);
   await utimes(join(directory, 'model_index.json'), 1e9, 1e9);
   await rm(join(directory, 'darkroom.json'));
-  await files.look();
+  await files.check();
   expect(files.changed).toEqual(['darkroom.json', 'model_index.json', 'unet/model_int8.onnx']);
 });
 
-it('has one digest for the same files, whenever they were written, and another for others', async () => {
+it('computes the same digest for the same contents regardless of file times, and another one for other contents', async () => {
   const [one, other] = await Promise.all([openFiles('emoji-sd'), openFiles('emoji-sd')]);
   expect(one.files.digest).toBe(other.files.digest);
   await replace(join(one.directory, 'darkroom.json'), (bytes) => bytes.fill(10, bytes.length - 1));
-  await one.files.look();
+  await one.files.check();
   await one.files.mark();
   expect([one.files.changed, one.files.digest === other.files.digest]).toEqual([[], true]);
   await replace(join(one.directory, 'unet/model_int8.onnx'), (bytes) =>

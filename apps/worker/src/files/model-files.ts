@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import type { LoadModelOptions } from '@darkroom/executor';
 import { listLoadedFiles } from './loaded-files.ts';
 
-/** What is read of a file at its beginning, in its middle and at its end, bytes: a header, and of weights some that training changes. */
+/** Bytes sampled at the start, middle and end of a file: the header, and weights that training is likely to change. */
 const sampleBytes = 65_536;
 
-/** What a file was. */
+/** State of a file when it was marked. */
 interface Mark {
   mtimeMs: number;
-  /** Size and samples. */
+  /** Size and hash of the samples. */
   content: string;
 }
 
-/** The files that a model was loaded from, and whether they are still what they were. */
+/** Fingerprint of the files that a model was loaded from, and the detection of changes on disk. */
 export class ModelFiles {
   readonly #options: LoadModelOptions;
   #marks: ReadonlyMap<string, Mark | undefined> = new Map();
@@ -25,20 +25,22 @@ export class ModelFiles {
     this.#options = options;
   }
 
-  /** Of the files as they were marked, without their times: the same on every machine that has the same. Empty before. */
+  /**
+   * Digest of the marked files without their times, so equal on every machine with the same files. Empty before `mark`.
+   */
   get digest(): string {
     return this.#digest;
   }
 
-  /** Those that were something else at the last look than when they were marked. */
+  /** Names of the files that differed from their marks at the last `check`. */
   get changed(): readonly string[] {
     return this.#changed;
   }
 
   /**
-   * Takes note of what they are. To be called before a load: what is replaced during it counts as changed.
+   * Records the state of the files. Call before a load, so that files replaced during the load count as changed.
    *
-   * @throws DarkroomError `model_unsupported` naming a file that is missing or not whole.
+   * @throws DarkroomError `model_unsupported` naming a file that is missing or truncated.
    */
   async mark(): Promise<void> {
     const names = await listLoadedFiles(this.#options);
@@ -48,21 +50,21 @@ export class ModelFiles {
     this.#changed = [];
   }
 
-  /** Looks at all of them; some hundred kilobytes are read of each. @returns whether `changed` is another one by it. */
-  async look(): Promise<boolean> {
+  /** Compares all files with their marks; reads up to 192 KiB of each. @returns true if `changed` has changed. */
+  async check(): Promise<boolean> {
     const marks = this.#marks;
     const names: string[] = [];
     for (const [name, mark] of marks) {
       const now = await this.#markOf(name);
       if (now?.mtimeMs !== mark?.mtimeMs || now?.content !== mark?.content) names.push(name);
     }
-    // Marked again meanwhile.
+    // `mark` was called meanwhile.
     if (marks !== this.#marks || names.join('\n') === this.#changed.join('\n')) return false;
     this.#changed = names;
     return true;
   }
 
-  /** undefined: it is not there. */
+  /** @returns undefined if the file does not exist. */
   async #markOf(name: string): Promise<Mark | undefined> {
     let file: FileHandle | undefined;
     try {

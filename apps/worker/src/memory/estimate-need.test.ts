@@ -7,10 +7,10 @@ it.each([
   [
     'text',
     { ...model, cacheBytes: 50e6, device: 'cpu' },
-    { leastBytes: 945e6, estimatedBytes: 1050e6, cacheBytes: 50e6 },
+    { minBytes: 945e6, estimatedBytes: 1050e6, cacheBytes: 50e6 },
   ],
-  ['picture', { ...model, device: 'cpu' }, { leastBytes: 945e6, estimatedBytes: 1960e6, cacheBytes: 0 }],
-  ['picture', { ...model, device: 'cuda:1' }, { leastBytes: 900e6, estimatedBytes: 2200e6, cacheBytes: 0 }],
-] as const)('of a %s model, %j', (kind, facts, need) => {
+  ['image', { ...model, device: 'cpu' }, { minBytes: 945e6, estimatedBytes: 1960e6, cacheBytes: 0 }],
+  ['image', { ...model, device: 'cuda:1' }, { minBytes: 900e6, estimatedBytes: 2200e6, cacheBytes: 0 }],
+] as const)('estimates the memory of a %s model, %j', (kind, facts, need) => {
   expect(estimateNeed({ kind }, facts)).toEqual(need);
 });

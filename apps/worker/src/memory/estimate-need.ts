@@ -1,27 +1,27 @@
 import type { Device, ModelCard } from '@darkroom/core';
 import { text } from '@darkroom/kinds';
 
-/** What a model takes of the memory before it was ever loaded and measured. */
+/** Estimated memory of a model that was not loaded and measured yet. */
 export interface MemoryNeed {
-  /** Less will never do, bytes. */
-  leastBytes: number;
-  /** What it is thought to take, bytes. */
+  /** Lower bound, bytes. */
+  minBytes: number;
+  /** Expected use, bytes. */
   estimatedBytes: number;
-  /** Of that, caches that grow while texts are written. */
+  /** Part of the estimate for KV caches, which grow while texts are generated, bytes. */
   cacheBytes: number;
 }
 
-/** An engine's process, measured on Linux: without a model, and with next to none, which was tried. */
-const processBytes = { least: 45e6, text: 100e6, picture: 160e6 };
-/** A context of CUDA with its kernels, as its documentation and others' measurements say; not measured. */
+/** Engine process without weights, bytes; measured on Linux without a model and with tiny ones. */
+const processBytes = { least: 45e6, text: 100e6, image: 160e6 };
+/** CUDA context with kernels, bytes; from NVIDIA's documentation and published measurements, not measured here. */
 const gpuContextBytes = 400e6;
-/** Weights of convolutions are INT8 in the file and fp32 in memory; those of products stay as they are. */
-const pictureFactor = 2;
+/** Convolution weights are INT8 in the file and fp32 in memory; MatMul weights stay as they are. */
+const imageFactor = 2;
 
 /**
- * From the sizes of its files.
+ * Estimates the memory of a model from the sizes of its files.
  *
- * @param cacheBytes what as many texts take as it has room for; 0 for pictures.
+ * @param cacheBytes KV cache at full capacity; 0 for images.
  */
 export function estimateNeed(
   card: Pick<ModelCard, 'kind'>,
@@ -29,7 +29,7 @@ export function estimateNeed(
 ): MemoryNeed {
   const isText = card.kind === text.id;
   const isOnCpu = device === 'cpu';
-  const baseBytes = isOnCpu ? processBytes[isText ? 'text' : 'picture'] : gpuContextBytes;
-  const estimatedBytes = baseBytes + weightBytes * (isText ? 1 : pictureFactor) + cacheBytes;
-  return { leastBytes: weightBytes + (isOnCpu ? processBytes.least : 0), estimatedBytes, cacheBytes };
+  const baseBytes = isOnCpu ? processBytes[isText ? 'text' : 'image'] : gpuContextBytes;
+  const estimatedBytes = baseBytes + weightBytes * (isText ? 1 : imageFactor) + cacheBytes;
+  return { minBytes: weightBytes + (isOnCpu ? processBytes.least : 0), estimatedBytes, cacheBytes };
 }

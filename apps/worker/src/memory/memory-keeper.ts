@@ -1,292 +1,251 @@
 /**
- * Which of the models of one process are in memory, where not all find room at once. A model that is asked for gets its room in the
- * order of asking. Those without work are freed for it, least lately used first; where that is not enough, it waits, and in the end one that
- * has work must take nothing new. Nobody who waits holds room, so no two wait for each other.
+ * Decides which models of one process stay in memory when they do not all fit. Evicts idle models first, least recently
+ * used first; after `maxWaitMs` also busy ones, which then take no new work. Loads get memory in the order of their
+ * requests; a waiting model holds no memory, so two waiting models cannot deadlock.
  */
 import { DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import type { MemoryNeed } from './estimate-need.ts';
 
-/** Who has a model, and frees its memory when it is told to. */
-export interface Tenant {
-  /** Whether there is work for the model, or somebody waits for it. */
-  isWanted(): boolean;
-  /** Takes no more work, ends what it has, and frees the memory: `MemoryPlace.free`. @returns whether it did; false if somebody wakes it, or it stops. */
-  sleep(): Promise<boolean>;
+/** Owner of a model, which loads it into memory and frees that. */
+export interface MemoryTenant {
+  /** Returns true if the model has requests or must be loaded; otherwise it is idle. */
+  wantsMemory(): boolean;
+  /** Returns true if the model frees its memory (`MemoryAllocation.free`) as soon as its requests have ended. */
+  isGivingUp(): boolean;
+  giveUp(): void;
 }
 
-export interface MemoryPlaceOptions extends MemoryNeed {
+export interface MemoryAllocationOptions extends MemoryNeed {
   model: string;
-  /** What it takes now, once it is loaded, bytes; undefined if that cannot be known. */
+  /** Measures the loaded model, bytes; undefined if that is not possible. */
   measure: () => Promise<number | undefined>;
 }
 
-/** A model's part of the memory, for whoever loads it. */
-export interface MemoryPlace {
-  /** Before anything else. */
-  attach(tenant: Tenant): void;
-  /** Another model lies there. @throws DarkroomError `model_unsupported` if it can never have room. */
-  expect(need: MemoryNeed): void;
-  /**
-   * To be called before the model is loaded.
-   *
-   * @returns whether there is room for it; false if nobody wants it any more.
-   * @throws DarkroomError `model_unsupported` if there can never be.
-   */
-  take(): Promise<boolean>;
-  /** The model is loaded. @throws DarkroomError `model_unsupported` if it takes more than all may. */
-  loaded(): Promise<void>;
-  /** How long it may wait for room from now on, ms; 0 where there is some, or nobody with work has to make it. */
-  readonly waitMs: number;
-  /** There is work for it. */
-  used(): void;
-  /** To be called now and then, and when work has ended or is not wanted any more. */
-  look(): void;
-  /** It is not in memory any more. */
-  free(): void;
-}
-
 export interface MemoryKeeperOptions {
-  /** What all models may take together. */
+  /** Budget of all models together. */
   budgetBytes: number;
-  /** How long one waits for those that have work. */
+  /** Time after which busy models are evicted for a waiting one, ms. */
   maxWaitMs: number;
-  /** The pause between two measures of what is loaded: the kernel, or the driver, has to look at every page for an answer. */
+  /** Minimum time between two measurements: each makes the kernel or the driver walk all pages of the process. */
   measureEveryMs?: number;
-  /** Hears of each load. */
+  /** Called after each load. */
   onLoaded?: (model: string) => void;
-  /** Hears what a model takes from now on, as it is counted, bytes; 0 when it is freed. */
-  onHeld?: (model: string, bytes: number) => void;
+  /** Called when the accounted memory of a model changes, bytes; 0 when it is freed. */
+  onMemoryChange?: (model: string, bytes: number) => void;
   log: Logger;
 }
 
-/** What is known of one model. */
-interface Place extends MemoryPlaceOptions {
-  tenant: Tenant | undefined;
+/** A model's share of the memory budget. Times are by `performance.now()`. */
+export class MemoryAllocation {
+  readonly #options: MemoryAllocationOptions;
+  readonly #keeper: MemoryKeeper;
+  #measuredAtMs = 0;
+  tenant: MemoryTenant | undefined;
   needBytes: number;
-  /** 0 while it is not in memory. */
-  heldBytes: number;
-  isLeaving: boolean;
-  /** When it was measured, or began to be. */
-  measuredAtMs: number;
-  wasWanted: boolean;
-  /** By `performance.now()`, as all times here. */
-  usedAtMs: number;
+  /** 0 while the model is not in memory. */
+  heldBytes = 0;
+  usedAtMs = performance.now();
+
+  constructor(keeper: MemoryKeeper, options: MemoryAllocationOptions) {
+    this.#options = options;
+    this.#keeper = keeper;
+    this.needBytes = Math.min(options.estimatedBytes, keeper.options.budgetBytes);
+  }
+
+  get model(): string {
+    return this.#options.model;
+  }
+
+  get isIdle(): boolean {
+    return this.tenant?.wantsMemory() === false;
+  }
+
+  get isGivingUp(): boolean {
+    return this.tenant?.isGivingUp() === true;
+  }
+
+  /** Longest wait for memory from now on, ms; 0 if there is enough, counting idle models. */
+  get waitMs(): number {
+    return this.#keeper.waitMsFor(this.needBytes);
+  }
+
+  /** Sets the owner. Call first. */
+  attach(tenant: MemoryTenant): void {
+    this.tenant = tenant;
+  }
+
+  /**
+   * Acquires memory. Call before the model is loaded; waits for its turn.
+   *
+   * @returns true once there is memory; false if the load is no longer wanted.
+   * @throws DarkroomError `model_unsupported` if the model can never fit.
+   */
+  async acquire(): Promise<boolean> {
+    this.#keeper.assertFits(this.model, this.needBytes);
+    return this.heldBytes > 0 || this.#keeper.waitFor(this);
+  }
+
+  /** Measures the loaded model. @throws DarkroomError `model_unsupported` if it exceeds the whole budget. */
+  async loaded(): Promise<void> {
+    const { model, estimatedBytes, cacheBytes } = this.#options;
+    const { budgetBytes, onLoaded, log } = this.#keeper.options;
+    onLoaded?.(model);
+    const bytes = await this.#measure();
+    if (bytes === undefined) return;
+    log.info({ model, bytes, estimated_bytes: estimatedBytes }, 'measured model memory');
+    // Remembered, so that the next `acquire` fails without a load.
+    if (bytes > budgetBytes) this.needBytes = bytes;
+    this.#keeper.assertFits(model, bytes);
+    this.#resize(bytes + cacheBytes);
+  }
+
+  /** Marks the model as used now. */
+  touch(): void {
+    this.usedAtMs = performance.now();
+  }
+
+  /** Measures from time to time and serves waiting loads. Call on every tick and after a request ends. */
+  reconcile(): void {
+    const { measureEveryMs = 10_000 } = this.#keeper.options;
+    if (this.heldBytes > 0 && performance.now() - this.#measuredAtMs >= measureEveryMs) void this.#measureAgain();
+    this.#keeper.schedule();
+  }
+
+  /** Releases the memory: the model is unloaded. */
+  free(): void {
+    this.hold(0);
+    this.#keeper.schedule();
+  }
+
+  hold(bytes: number): void {
+    this.heldBytes = bytes;
+    this.#keeper.options.onMemoryChange?.(this.model, bytes);
+  }
+
+  #measure(): Promise<number | undefined> {
+    this.#measuredAtMs = performance.now();
+    return this.#options.measure();
+  }
+
+  /** Measures a working model, which takes more than right after its load. */
+  async #measureAgain(): Promise<void> {
+    const bytes = (await this.#measure()) ?? 0;
+    if (this.heldBytes > 0 && bytes > this.heldBytes) this.#resize(bytes);
+    this.#keeper.schedule();
+  }
+
+  /** Caps the need at the budget: a model that exceeds it runs alone. */
+  #resize(bytes: number): void {
+    const { model } = this;
+    const { budgetBytes, log } = this.#keeper.options;
+    if (bytes > budgetBytes && this.needBytes < budgetBytes)
+      log.warn({ model, bytes, budget_bytes: budgetBytes }, 'model uses more than MEMORY_BUDGET_MB');
+    this.needBytes = Math.min(bytes, budgetBytes);
+    this.hold(this.needBytes);
+  }
 }
 
-interface Waiter {
-  place: Place;
-  sinceMs: number;
-  answer: (hasRoom: boolean) => void;
-}
-
-/** Of one process, or of one GPU. */
+/** Memory budget of one process or one GPU. */
 export class MemoryKeeper {
-  readonly #options: MemoryKeeperOptions;
-  readonly #places: Place[] = [];
-  /** In the order in which they get room. */
-  #waiters: Waiter[] = [];
+  readonly options: MemoryKeeperOptions;
+  #allocations: readonly MemoryAllocation[] = [];
+  /** In the order of service. */
+  #waiters: { allocation: MemoryAllocation; sinceMs: number; answer: (hasMemory: boolean) => void }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: MemoryKeeperOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
-  /** @throws DarkroomError `model_unsupported` if the model can never have room. */
-  open(options: MemoryPlaceOptions): MemoryPlace {
-    this.#mustFit(options.model, options.leastBytes);
-    const place: Place = {
-      ...options,
-      tenant: undefined,
-      needBytes: Math.min(options.estimatedBytes, this.#options.budgetBytes),
-      heldBytes: 0,
-      isLeaving: false,
-      measuredAtMs: 0,
-      wasWanted: false,
-      usedAtMs: performance.now(),
-    };
-    this.#places.push(place);
-    const waitMs = (): number => this.#waitMs(place);
-    return {
-      get waitMs() {
-        return waitMs();
-      },
-      attach: (tenant) => void (place.tenant = tenant),
-      expect: (need) => this.#expect(place, need),
-      take: () => this.#take(place),
-      loaded: () => this.#loaded(place),
-      used: () => void (place.usedAtMs = performance.now()),
-      look: () => this.#look(place),
-      free: () => this.#free(place),
-    };
+  /** Replaces an earlier share of the model. @throws DarkroomError `model_unsupported` if it can never fit. */
+  open(options: MemoryAllocationOptions): MemoryAllocation {
+    this.assertFits(options.model, options.minBytes);
+    const allocation = new MemoryAllocation(this, options);
+    this.#allocations = [...this.#allocations.filter(({ model }) => model !== options.model), allocation];
+    return allocation;
   }
 
   get budgetBytes(): number {
-    return this.#options.budgetBytes;
+    return this.options.budgetBytes;
   }
 
-  /** What is in memory, by what it was measured to take or is thought to. */
+  /** Memory accounted to loaded models: measured, or estimated before that. */
   get heldBytes(): number {
-    return sumOf(this.#places);
+    return sumOf(this.#allocations);
   }
 
-  /** What was measured of the one before says nothing of it. */
-  #expect(place: Place, need: MemoryNeed): void {
-    // What is refused is not taken over: nothing is said of the one before where it lies there again.
-    this.#mustFit(place.model, need.leastBytes);
-    Object.assign(place, need, { needBytes: Math.min(need.estimatedBytes, this.#options.budgetBytes) });
-  }
-
-  async #take(place: Place): Promise<boolean> {
-    this.#mustFit(place.model, place.needBytes);
-    if (place.heldBytes > 0) return true;
+  /** Resolves true once the model has memory, false if it no longer wants any. */
+  waitFor(allocation: MemoryAllocation): Promise<boolean> {
     const answer = new Promise<boolean>((resolve) =>
-      this.#waiters.push({ place, sinceMs: performance.now(), answer: resolve }),
+      this.#waiters.push({ allocation, sinceMs: performance.now(), answer: resolve }),
     );
-    this.#settle();
+    this.schedule();
     return answer;
   }
 
-  async #loaded(place: Place): Promise<void> {
-    this.#options.onLoaded?.(place.model);
-    place.measuredAtMs = performance.now();
-    const bytes = await place.measure();
-    if (bytes === undefined) return;
-    this.#options.log.info({ model: place.model, bytes, estimated_bytes: place.estimatedBytes }, 'measured');
-    // Remembered, so that it is not loaded in vain again.
-    if (bytes > this.#options.budgetBytes) place.needBytes = bytes;
-    this.#mustFit(place.model, bytes);
-    this.#resize(place, bytes + place.cacheBytes);
+  waitMsFor(bytes: number): number {
+    const idleBytes = sumOf(this.#allocations.filter(({ isIdle }) => isIdle));
+    return this.#waiters.length === 0 && bytes <= this.#freeBytes + idleBytes ? 0 : this.options.maxWaitMs;
   }
 
-  #look(place: Place): void {
-    const isWanted = place.tenant?.isWanted() === true;
-    if (place.wasWanted && !isWanted) place.usedAtMs = performance.now();
-    place.wasWanted = isWanted;
-    const nowMs = performance.now();
-    const { measureEveryMs = 10_000 } = this.#options;
-    if (place.heldBytes > 0 && nowMs - place.measuredAtMs >= measureEveryMs) void this.#measureAgain(place, nowMs);
-    this.#settle();
-  }
-
-  /** What it takes while it works is more than what it took when it was loaded. */
-  async #measureAgain(place: Place, nowMs: number): Promise<void> {
-    place.measuredAtMs = nowMs;
-    const bytes = (await place.measure()) ?? 0;
-    if (place.heldBytes > 0 && bytes > place.heldBytes) this.#resize(place, bytes);
-    this.#settle();
-  }
-
-  /** One that needs all there is, or grew beyond it, is alone. */
-  #resize(place: Place, bytes: number): void {
-    const { budgetBytes, log } = this.#options;
-    if (bytes > budgetBytes && place.needBytes < budgetBytes)
-      log.warn({ model: place.model, bytes, budget_bytes: budgetBytes }, 'takes more than MEMORY_BUDGET_MB by itself');
-    place.needBytes = Math.min(bytes, budgetBytes);
-    this.#hold(place, place.needBytes);
-  }
-
-  #hold(place: Place, bytes: number): void {
-    place.heldBytes = bytes;
-    this.#options.onHeld?.(place.model, bytes);
-  }
-
-  #free(place: Place): void {
-    this.#hold(place, 0);
-    this.#settle();
-  }
-
-  /** Gives room to whoever waits, as far as there is some, and makes some for the next. */
-  #settle(): void {
+  /** Grants memory to waiting loads in order, and evicts models for the next one. */
+  schedule(): void {
     clearTimeout(this.#timer);
-    this.#answer(({ place }) => isIdle(place), false);
-    for (;;) {
-      const next = this.#waiters[0];
-      if (next === undefined || next.place.needBytes > this.#freeBytes) break;
-      this.#hold(next.place, next.place.needBytes);
-      next.place.usedAtMs = performance.now();
-      this.#answer((waiter) => waiter === next, true);
+    for (const { answer } of this.#waiters.filter(({ allocation }) => allocation.isIdle)) answer(false);
+    this.#waiters = this.#waiters.filter(({ allocation }) => !allocation.isIdle);
+    let [next] = this.#waiters;
+    for (; next !== undefined && next.allocation.needBytes <= this.#freeBytes; [next] = this.#waiters) {
+      this.#waiters.shift();
+      next.allocation.hold(next.allocation.needBytes);
+      next.allocation.touch();
+      next.answer(true);
     }
-    const [next] = this.#waiters;
-    // Those that are in memory may have grown.
-    if (next === undefined && this.#freeBytes < 0) this.#freeIdle(0);
-    if (next === undefined || this.#freeIdle(next.place.needBytes)) return;
-    const dueInMs = next.sinceMs + this.#options.maxWaitMs - performance.now();
-    if (dueInMs > 0) this.#timer = setTimeout(() => this.#settle(), dueInMs).unref();
-    else this.#freeAny(next.place.needBytes);
+    if (next === undefined) {
+      // Loaded models may have grown beyond the budget.
+      if (this.#freeBytes < 0) this.#evict(0, { isPatient: true });
+      return;
+    }
+    const dueInMs = next.sinceMs + this.options.maxWaitMs - performance.now();
+    const isEnough = this.#evict(next.allocation.needBytes, { isPatient: dueInMs > 0 });
+    if (!isEnough && dueInMs > 0) this.#timer = setTimeout(() => this.schedule(), dueInMs).unref();
   }
 
-  #waitMs({ needBytes }: Place): number {
-    const idleBytes = sumOf(this.#places.filter(isIdle));
-    return this.#waiters.length === 0 && needBytes <= this.#freeBytes + idleBytes ? 0 : this.#options.maxWaitMs;
-  }
-
-  /** @returns whether those without work are enough; if not, none of them is freed. */
-  #freeIdle(neededBytes: number): boolean {
-    const idle = this.#inMemory().filter(isIdle);
-    let bytes = this.#freeBytes + sumOf(this.#places.filter((place) => place.isLeaving && isIdle(place)));
-    if (bytes + sumOf(idle) < neededBytes) return false;
-    for (const place of idle) {
+  /**
+   * Evicts idle models, least recently used first, then busy ones unless `isPatient`.
+   *
+   * @returns false if too little memory can be freed; if `isPatient`, no model is evicted then.
+   */
+  #evict(neededBytes: number, { isPatient }: { isPatient: boolean }): boolean {
+    const loaded = this.#allocations
+      .filter(({ heldBytes }) => heldBytes > 0)
+      .toSorted((left, right) => Number(right.isIdle) - Number(left.isIdle) || left.usedAtMs - right.usedAtMs)
+      .filter(({ isIdle }) => isIdle || !isPatient);
+    if (isPatient && this.#freeBytes + sumOf(loaded) < neededBytes) return false;
+    let bytes = this.#freeBytes + sumOf(loaded.filter(({ isGivingUp }) => isGivingUp));
+    for (const allocation of loaded.filter(({ isGivingUp }) => !isGivingUp)) {
       if (bytes >= neededBytes) break;
-      bytes += place.heldBytes;
-      this.#send(place);
+      const { model, heldBytes, tenant } = allocation;
+      bytes += heldBytes;
+      this.options.log.info({ model, bytes: heldBytes, for: this.#waiters[0]?.allocation.model }, 'evicting model');
+      tenant?.giveUp();
     }
-    return true;
-  }
-
-  /** Those without work go first. */
-  #freeAny(neededBytes: number): void {
-    const all = this.#inMemory();
-    let bytes = this.#freeBytes + sumOf(this.#places.filter(({ isLeaving }) => isLeaving));
-    for (const place of [...all.filter(isIdle), ...all.filter((one) => !isIdle(one))]) {
-      if (bytes >= neededBytes) break;
-      bytes += place.heldBytes;
-      this.#send(place);
-    }
-  }
-
-  #send(place: Place): void {
-    const { log } = this.#options;
-    place.isLeaving = true;
-    log.info({ model: place.model, bytes: place.heldBytes, for: this.#waiters[0]?.place.model }, 'is to make room');
-    // Not now: who is told looks here at once.
-    void Promise.resolve()
-      .then(() => place.tenant?.sleep())
-      .catch((error: unknown) => log.error({ model: place.model, err: error }, 'could not make room'))
-      // Once it is free others have their room. What was not to be freed is not asked again at once.
-      .finally(() => (place.isLeaving = false));
-  }
-
-  /** Least lately used first. */
-  #inMemory(): Place[] {
-    return this.#places
-      .filter(({ heldBytes, isLeaving }) => heldBytes > 0 && !isLeaving)
-      .toSorted((left, right) => left.usedAtMs - right.usedAtMs);
+    return bytes >= neededBytes;
   }
 
   get #freeBytes(): number {
-    return this.#options.budgetBytes - this.heldBytes;
+    return this.options.budgetBytes - this.heldBytes;
   }
 
-  #answer(isMeant: (waiter: Waiter) => boolean, hasRoom: boolean): void {
-    const meant = this.#waiters.filter(isMeant);
-    this.#waiters = this.#waiters.filter((waiter) => !meant.includes(waiter));
-    for (const { answer } of meant) answer(hasRoom);
-  }
-
-  #mustFit(model: string, bytes: number): void {
-    const { budgetBytes } = this.#options;
+  assertFits(model: string, bytes: number): void {
+    const { budgetBytes } = this.options;
     if (bytes <= budgetBytes) return;
     const [needed, budget] = [bytes, budgetBytes].map((size) => Math.ceil(size / 1e6));
-    const problem = `${model} takes ${needed} MB of memory, and MEMORY_BUDGET_MB is ${budget}`;
+    const problem = `${model} needs ${needed} MB of memory, expected at most MEMORY_BUDGET_MB (${budget})`;
     throw new DarkroomError('model_unsupported', 'worker.memory', problem);
   }
 }
 
-function isIdle({ tenant }: Place): boolean {
-  return tenant?.isWanted() === false;
-}
-
-function sumOf(places: readonly Place[]): number {
-  return places.reduce((sum, { heldBytes }) => sum + heldBytes, 0);
+function sumOf(allocations: readonly MemoryAllocation[]): number {
+  return allocations.reduce((sum, { heldBytes }) => sum + heldBytes, 0);
 }

@@ -1,6 +1,6 @@
 import type { Metrics } from '@darkroom/service';
 
-/** Of a worker with several models. */
+/** Metrics of a worker process that serves several models. */
 export function createMemorySeries(metrics: Metrics) {
   const labels = ['model'] as const;
   return {
@@ -11,7 +11,7 @@ export function createMemorySeries(metrics: Metrics) {
     }),
     memory: metrics.gauge({
       name: 'darkroom_model_memory_bytes',
-      help: 'What a model of `MODEL_DIRS` takes of `MEMORY_BUDGET_MB`: as it was measured, or is thought to; 0 while it sleeps.',
+      help: 'Memory of a model of `MODEL_DIRS` that counts toward `MEMORY_BUDGET_MB`, measured or estimated; 0 while it sleeps.',
       labels,
     }),
   };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { readGpuMemory, readProcessMemory } from './read-memory.ts';
 
-/** A program that says this of the GPU's processes. */
+/** Creates a fake nvidia-smi that prints this answer. */
 function driver(answer: string): string {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-smi-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
@@ -14,7 +14,7 @@ function driver(answer: string): string {
   return file;
 }
 
-it('reads what a process takes of the memory', async () => {
+it('reads the memory of a process', async () => {
   const bytes = await readProcessMemory(process.pid);
   expect(bytes).toBeGreaterThan(10e6);
   expect(bytes).toBeLessThan(1.5 * process.memoryUsage().rss);
@@ -26,10 +26,10 @@ it.each<[string, number | undefined]>([
   ['12, 400\\n', undefined],
   ['34, [N/A]\\n', undefined],
   ['No devices were found\\n', undefined],
-])('reads of a driver that says %j what a process takes of its GPUs', async (answer, bytes) => {
+])('reads the GPU memory of a process from nvidia-smi output %j', async (answer, bytes) => {
   expect(await readGpuMemory(34, driver(answer))).toBe(bytes);
 });
 
-it('knows nothing without a driver', async () => {
+it('returns undefined without nvidia-smi', async () => {
   expect(await readGpuMemory(34, '/nowhere/nvidia-smi')).toBeUndefined();
 });

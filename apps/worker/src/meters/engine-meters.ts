@@ -1,4 +1,4 @@
-import type { WorkerPace } from '@darkroom/core';
+import type { WorkerThroughput } from '@darkroom/core';
 import type { Executor, ExecutorEvent } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
 import { EngineWatch, type EngineWatchOptions } from '../engine/engine-watch.ts';
@@ -6,7 +6,7 @@ import type { ActiveRequest } from '../request/active-request.ts';
 import { PaceMeter } from './pace-meter.ts';
 import { StepMeter } from './step-meter.ts';
 
-/** All that listens to what an engine says of its work: how fast it is, what it did, and whether it hangs. */
+/** Everything derived from an engine's events: throughput, metrics and the detection of hangs. */
 export class EngineMeters {
   readonly steps: StepMeter;
   readonly watch: EngineWatch;
@@ -28,8 +28,8 @@ export class EngineMeters {
     this.watch.submitted(token);
   }
 
-  /** How fast it is. Ends an engine that hangs. To be called again and again. */
-  read(active: ReadonlyMap<string, ActiveRequest>, executor: Executor, log: Logger): WorkerPace | undefined {
+  /** Returns the throughput. Kills a hung engine. Call on every tick. */
+  read(active: ReadonlyMap<string, ActiveRequest>, executor: Executor, log: Logger): WorkerThroughput | undefined {
     const pace = this.#pace.read(active);
     this.watch.endIfHung(executor, { pace, log });
     return pace;

@@ -17,11 +17,11 @@ function request(envelope: Partial<RequestEnvelope>): ActiveRequest {
   };
   const writes = { push: () => Promise.resolve('written') };
   const encoder = { encodeOutput: () => Promise.resolve({ data: new Uint8Array(), contentType: 'text/plain' }) };
-  const options = { writes, encoder, chunkBytes: 100, onRefused: () => {}, onError: () => {} };
+  const options = { writes, encoder, onRefused: () => {}, onError: () => {} };
   return new ActiveRequest(leased, options as unknown as ActiveRequestOptions);
 }
 
-/** A meter, and a request that takes note of what the meter has seen, as in a worker. */
+/** A meter, and a request that observes the events after the meter, as in a worker. */
 function createMeter(envelope: Partial<RequestEnvelope>) {
   const active = new Map([['a', request(envelope)]]);
   const meter = new PaceMeter();
@@ -37,8 +37,8 @@ function createMeter(envelope: Partial<RequestEnvelope>) {
   };
 }
 
-/** One row of ten steps that costs a unit for each. */
-const picture = { cost: 10 };
+/** One row of ten steps, each of cost 1. */
+const image = { cost: 10 };
 
 function stats(stepMs: number): ExecutorEvent {
   return { type: 'stats', shapeKey: '8x8', rows: 1, modelRows: 1, tableSlots: 1, waitingRequests: 0, stepMs };
@@ -53,12 +53,12 @@ const done: ExecutorEvent[] = [
   { type: 'request-done', requestId: 'a' },
 ];
 
-it('knows nothing before the first step', () => {
-  expect(createMeter(picture).read()).toBeUndefined();
+it('returns undefined before the first step', () => {
+  expect(createMeter(image).read()).toBeUndefined();
 });
 
-it('takes the time from step to step while it is busy, so that what comes between counts', () => {
-  const meter = createMeter(picture);
+it('measures wall-clock time between steps while busy, so that work between steps counts', () => {
+  const meter = createMeter(image);
   for (let number = 1; number <= 5; number++) meter.observe(step(number, { stepMs: 20 }), 1000 + number * 20);
   expect(meter.read()).toEqual({
     costMs: { fast: 20, slow: 20 },
@@ -67,29 +67,29 @@ it('takes the time from step to step while it is busy, so that what comes betwee
   });
 });
 
-it('does not count the time without work as a step', () => {
-  const meter = createMeter(picture);
+it('does not count idle time as a step', () => {
+  const meter = createMeter(image);
   meter.observe(step(1), 1000);
   meter.observe(done, 1010);
   expect(meter.read()!.remainingCost).toBe(0);
-  meter.active.set('a', request(picture));
+  meter.active.set('a', request(image));
   meter.observe(step(1), 60_000);
   meter.observe([{ type: 'request-canceled', requestId: 'a' }], 60_010);
-  meter.active.set('a', request(picture));
+  meter.active.set('a', request(image));
   meter.observe(step(1), 120_000);
   expect(meter.read()!.stepMs).toEqual({ fast: 5, slow: 5 });
 });
 
-it('counts the time of an output while others have something to do', () => {
-  const meter = createMeter(picture);
-  meter.active.set('b', request(picture));
+it('counts the time to encode an output while other requests run', () => {
+  const meter = createMeter(image);
+  meter.active.set('b', request(image));
   meter.observe(step(1), 1000);
   meter.observe(done, 1010);
   meter.observe([stats(5), { type: 'progress', requestId: 'b', index: 0, done: 1, total: 10 }], 1100);
   expect(meter.read()!.stepMs).toEqual({ fast: 5, slow: 100 });
 });
 
-it('gives the range from the fast to the slow, of the last steps only', () => {
+it('returns the 10th to 90th percentile of the last 64 steps', () => {
   const meter = createMeter({ cost: 1 });
   let nowMs = 0;
   for (let number = 1; number <= 100; number++)
@@ -99,9 +99,9 @@ it('gives the range from the fast to the slow, of the last steps only', () => {
   expect(meter.read()!.stepMs).toEqual({ fast: 16, slow: 67 });
 });
 
-it('takes several steps that are told of together for as many', () => {
-  const meter = createMeter(picture);
-  // 10 ms each, and then 12, with what comes between them.
+it('divides the time of steps reported together by their number', () => {
+  const meter = createMeter(image);
+  // 10 ms each, then 12 ms each with the work between them.
   meter.observe([stats(10), stats(10), stats(10), ...step(4, { stepMs: 10 })], 1040);
   meter.observe([stats(10), ...step(6, { stepMs: 10 })], 1064);
   expect(meter.read()).toMatchObject({
@@ -111,12 +111,12 @@ it('takes several steps that are told of together for as many', () => {
   });
 });
 
-/** A text of 20 tokens after a prompt of 20. */
+/** A text of 20 tokens with a prompt of 20. */
 const text = { kind: 'text', cost: 40 };
 
-it('measures texts by their tokens, which they say with what they write', () => {
+it('measures texts by the tokens in their text events', () => {
   const meter = createMeter(text);
-  // The prompt is read: what that takes is the first token's.
+  // The prompt is read; its time counts toward the first token.
   meter.observe([stats(30)], 1030);
   meter.observe(
     [
@@ -133,19 +133,19 @@ it('measures texts by their tokens, which they say with what they write', () => 
       1030 + token * 10,
     );
   const { stepMs, costMs, remainingCost } = meter.read()!;
-  // A token is a twentieth of all that it costs.
+  // A token is 1/20 of the request's cost.
   expect([stepMs, costMs]).toEqual([
     { fast: 10, slow: 10 },
     { fast: 5, slow: 5 },
   ]);
   expect(remainingCost).toBe(10);
   expect(meter.read()!.share).toBeUndefined();
-  // It has said what it has to say, before it had to.
+  // The text ends early.
   meter.observe(done, 1200);
   expect(meter.read()).toMatchObject({ remainingCost: 0, share: { fast: 0.75, slow: 0.75 } });
 });
 
-it('measures texts that grow by several tokens in a step', () => {
+it('measures texts that gain several tokens per step', () => {
   const meter = createMeter(text);
   for (let call = 1; call <= 3; call++)
     meter.observe(
@@ -163,12 +163,12 @@ it('measures texts that grow by several tokens in a step', () => {
   });
 });
 
-it('goes on where an earlier worker stood', () => {
+it('continues at the checkpoint of an earlier worker', () => {
   const meter = createMeter(text);
   meter.active.get('a')!.resume({
     indexes: [0],
     checkpoints: new Map([[0, { done: 10, data: new Uint8Array(), origin: '' }]]),
-    said: new Map(),
+    texts: new Map(),
   });
   meter.observe([stats(10), { type: 'progress', requestId: 'a', index: 0, done: 11, total: 20 }], 1000);
   expect(meter.read()).toEqual({
@@ -178,27 +178,27 @@ it('goes on where an earlier worker stood', () => {
   });
 });
 
-const said = (requestId: string, done: number): ExecutorEvent[] => [
+const textEvents = (requestId: string, done: number): ExecutorEvent[] => [
   { type: 'delta', requestId, index: 0, offset: done - 1, text: 'a' },
   { type: 'progress', requestId, index: 0, done, total: 20 },
 ];
 
-it('measures what has no steps by the time in which all have come further', () => {
+it('measures an executor without steps by a window in which all rows advance', () => {
   const meter = createMeter(text);
   meter.active.set('b', request(text));
   meter.submitted(1000);
-  // In turns, and each by itself: 40 ms from a token of a text to its next.
+  // Two texts alternate: 40 ms between two tokens of one text.
   for (let token = 1; token <= 8; token++) {
-    meter.observe(said('a', token), 1000 + 40 * token - 20);
-    meter.observe(said('b', token), 1000 + 40 * token);
+    meter.observe(textEvents('a', token), 1000 + 40 * token - 20);
+    meter.observe(textEvents('b', token), 1000 + 40 * token);
   }
   const { stepMs, costMs } = meter.read()!;
   expect(stepMs).toEqual({ fast: 40, slow: 40 });
-  // Two units of cost are a token, and two texts share the time.
+  // A token costs two units, and two texts share the time.
   expect(costMs).toEqual({ fast: 10, slow: 10 });
 });
 
-it('measures what has no steps and is soon over, with the wait for its beginning and without the time after', () => {
+it('measures a short request without steps, including its wait for the start and excluding the time after its end', () => {
   const meter = createMeter(text);
   meter.submitted(1000);
   meter.observe([{ type: 'progress', requestId: 'a', index: 0, done: 10, total: 20 }], 1100);

@@ -1,45 +1,49 @@
-import type { MeasuredRange, WorkerPace } from '@darkroom/core';
+import type { MeasuredRange, WorkerThroughput } from '@darkroom/core';
 import { type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
 import type { ActiveRequest } from '../request/active-request.ts';
 
-/** Steps that are remembered: enough for a percentile, few enough to follow a change of load within seconds. */
+/** Samples kept: enough for a percentile, few enough to follow a change of load within seconds. */
 const sampleCount = 64;
-/** Events after which rows are gone that no step has finished. */
-const endsEarly: ReadonlySet<ExecutorEvent['type']> = new Set(['request-canceled', 'request-failed', 'engine-lost']);
+/** Events after which rows are gone without a finished step. */
+const interruptions: ReadonlySet<ExecutorEvent['type']> = new Set([
+  'request-canceled',
+  'request-failed',
+  'engine-lost',
+]);
 
-/** Of an executor that has no steps: so long a time counts as one, ms. Rows that are served side by side have all come further by then. */
+/** Measuring window for an executor without steps, ms; rows served side by side have all advanced by then. */
 const windowMs = 250;
 
-/** Measures an engine's steps, by the wall, so that what comes between two of them (decoding, above all) counts too. */
+/** Measures an engine's step time by wall clock, so that work between two steps (mostly decoding) counts too. */
 export class PaceMeter {
   #samples: { stepMs: number; costMs: number }[] = [];
-  /** Of the last outputs: how far they came, of as far as they might have come. */
+  /** Length of the last outputs as a fraction of the maximum length. */
   #shares: number[] = [];
-  /** When the last step ended, if the next one followed at once. */
+  /** End of the last step, if the next one follows at once. */
   #lastStepAtMs: number | undefined;
-  /** Time of steps that brought nobody further, such as those that read a prompt: it is the next one's. */
+  /** Time of steps that advanced no row, such as reading a prompt; it is added to the next step. */
   #unpaidMs = 0;
   #hasSteps = false;
-  /** Of an executor without steps: who came how much further since the window began. */
+  /** For an executor without steps: how far each row has advanced since the start of the window. */
   #window: { startMs: number; advances: Map<string, Advance> } | undefined;
 
-  /** There is work. */
+  /** Starts the window if none is open. */
   submitted(nowMs: number): void {
     this.#window ??= { startMs: nowMs, advances: new Map() };
   }
 
-  /** The events of some steps, before the requests have taken note of them. */
+  /** Takes the events of some steps. Call before the requests observe them. */
   observe(events: readonly ExecutorEvent[], active: ReadonlyMap<string, ActiveRequest>, nowMs: number): void {
     this.#step(events, active, nowMs);
     if (!this.#hasSteps) this.#flow(events, active, nowMs);
     for (const event of events)
       if (event.type === 'output') this.#end(active.get(event.requestId)?.shareOf(event.index));
-    // Rows may have left in the middle of things, so it is not known how busy the engine is; or nothing is left to do.
+    // Rows may have left in mid-step, so the load is unknown; or no request is left.
     const ended = new Set(events.filter((event) => isRequestEnd(event)).map(({ requestId }) => requestId));
     const isIdle =
       ended.size > 0 && ![...active].some(([token, { ending }]) => !ended.has(token) && ending === undefined);
     if (isIdle && this.#window !== undefined) this.#sample(nowMs - this.#window.startMs, this.#window.advances);
-    if (isIdle || events.some(({ type }) => endsEarly.has(type))) {
+    if (isIdle || events.some(({ type }) => interruptions.has(type))) {
       this.#lastStepAtMs = undefined;
       this.#unpaidMs = 0;
       this.#window = undefined;
@@ -60,7 +64,7 @@ export class PaceMeter {
     this.#unpaidMs = this.#sample(stepsMs, advancesIn(events, active)) ? 0 : stepsMs;
   }
 
-  /** What comes while nobody says when a step ends. */
+  /** Collects the advances of rows when the executor reports no steps. */
   #flow(events: readonly ExecutorEvent[], active: ReadonlyMap<string, ActiveRequest>, nowMs: number): void {
     this.submitted(nowMs);
     const { startMs, advances } = this.#window!;
@@ -72,7 +76,7 @@ export class PaceMeter {
       this.#window = { startMs: nowMs, advances: new Map() };
   }
 
-  /** @returns false if nobody came further. */
+  /** @returns false if no row advanced. */
   #sample(ms: number, advances: ReadonlyMap<string, Advance>): boolean {
     const sum = (of: keyof Advance): number => [...advances.values()].reduce((total, each) => total + each[of], 0);
     const [units, cost] = [sum('units'), sum('cost')];
@@ -82,8 +86,8 @@ export class PaceMeter {
     return true;
   }
 
-  /** Undefined before the first step. */
-  read(active: ReadonlyMap<string, ActiveRequest>): WorkerPace | undefined {
+  /** @returns undefined before the first step. */
+  read(active: ReadonlyMap<string, ActiveRequest>): WorkerThroughput | undefined {
     if (this.#samples.length === 0) return undefined;
     const remainingCost = [...active.values()].reduce((sum, request) => sum + request.remainingCost, 0);
     return {
@@ -95,13 +99,13 @@ export class PaceMeter {
   }
 }
 
-/** By how much a row is further. */
+/** How far a row has advanced. */
 interface Advance {
   units: number;
   cost: number;
 }
 
-/** How much further rows are, of those that said so: text says it with what it says, pictures by themselves. */
+/** Returns the advances of the rows in these events: text rows report them with text, images as progress. */
 function advancesIn(
   events: readonly ExecutorEvent[],
   active: ReadonlyMap<string, ActiveRequest>,

@@ -24,7 +24,7 @@ function output(requestId: string, index = 0): ExecutorEvent {
   return { type: 'output', requestId, index, output: { data: new Uint8Array(), facts: {} } };
 }
 
-/** Rows that left, by reason, without those that no row left for. */
+/** Rows that left, by reason; reasons without rows are omitted. */
 function left(page: Exposition): Record<string, number> {
   const series = page.series('darkroom_rows_left_total').filter(({ value }) => value > 0);
   return Object.fromEntries(series.map(({ labels: { reason = '' }, value }) => [reason, value]));
@@ -44,7 +44,7 @@ it('counts steps, rows and occupancy', async () => {
   expect(page.value('darkroom_batch_occupancy_ratio_sum', labels)).toBe(1.25);
 });
 
-it('counts tokens from zero, of the steps that have any', async () => {
+it('counts tokens from zero, for steps that report them', async () => {
   const { meter, read } = createMeter();
   const names = ['prompt_tokens', 'cached_prompt_tokens', 'written_tokens', 'text_calls'];
   const totals = async () => {
@@ -69,12 +69,12 @@ it('counts a row once when it joins and once when it leaves', async () => {
   expect(page.value('darkroom_engine_rows', labels)).toBe(1);
 });
 
-it('counts the rows that a cancel, a failure or a dead engine took away', async () => {
+it('counts the rows that leave by a cancel, a failure or a lost engine', async () => {
   const { meter, read } = createMeter();
   meter.observe(['a', 'b', 'c', 'd'].map((id) => progress(id)));
   meter.observe([progress('a', 1), output('a', 0), { type: 'request-canceled', requestId: 'a' }]);
   meter.observe([{ type: 'request-failed', requestId: 'b', code: 'internal', message: '' }]);
-  // One that had no row in the engine yet takes none away.
+  // A request without a row in the engine removes none.
   meter.observe([{ type: 'request-canceled', requestId: 'e' }]);
   meter.observe([{ type: 'engine-lost', message: 'killed', requestIds: ['c', 'd'] }]);
   const page = await read();
@@ -84,17 +84,17 @@ it('counts the rows that a cancel, a failure or a dead engine took away', async 
   expect(page.value('darkroom_engines_lost_total', labels)).toBe(1);
 });
 
-it('counts as lost what is somebody else’s, and not what was to end', async () => {
+it('counts lost leases, but not requests that were canceled or had ended', async () => {
   const { meter, read } = createMeter();
-  for (const why of ['buried', 'lost', 'lost', 'canceled', 'canceling', 'ended'] as const) meter.dropped(why);
+  for (const why of ['reaped', 'lost', 'lost', 'canceled', 'canceling', 'ended'] as const) meter.dropped(why);
   const series = (await read()).series('darkroom_leases_lost_total');
   expect(Object.fromEntries(series.map(({ labels: { reason = '' }, value }) => [reason, value]))).toEqual({
-    buried: 1,
+    reaped: 1,
     refused: 2,
   });
 });
 
-it('gives a label of their own to a bounded number of shapes', async () => {
+it('bounds the number of shapes with their own label', async () => {
   const { meter, read } = createMeter();
   for (let size = 1; size <= 100; size++) meter.observe([stats(1, { shapeKey: `${size}x8` })]);
   meter.observe([stats(1, { shapeKey: '1x8' })]);

@@ -4,8 +4,8 @@ import type { Metrics } from '@darkroom/service';
 import type { WriteOutcome } from '@darkroom/store';
 import { workerSeriesOf } from './worker-series.ts';
 
-/** Shapes with a label of their own; clients choose shapes, and must not be able to make series without end. */
-const mostShapes = 32;
+/** Max. number of shapes with their own label: clients choose shapes and must not create unlimited series. */
+const maxShapes = 32;
 
 const leaveReasons = {
   output: 'done',
@@ -16,33 +16,34 @@ const leaveReasons = {
   'engine-lost': 'engine_lost',
 } as const;
 
-/** Why a worker takes a request out of its engine; the last of these are what a refused write was told. */
-export type DropReason = 'buried' | 'canceled' | Extract<WriteOutcome, 'canceling' | 'lost' | 'ended'>;
+/** Why a worker takes a request out of its engine; the last ones are outcomes of a refused write. */
+export type DropReason = 'reaped' | 'canceled' | Extract<WriteOutcome, 'canceling' | 'lost' | 'ended'>;
 
-/** Those that mean that it is somebody else's by now, as labels. */
-const lossLabels: Readonly<Partial<Record<DropReason, string>>> = { buried: 'buried', lost: 'refused' };
+/** Reasons that mean that another worker has the request by now, as metric labels. */
+const lossLabels: Readonly<Partial<Record<DropReason, string>>> = { reaped: 'reaped', lost: 'refused' };
 
-/** Whether it is somebody else's by now. */
+/** Returns true if another worker has the request by now. */
 export function isLoss(reason: DropReason): boolean {
   return lossLabels[reason] !== undefined;
 }
 
-/** Counts what an engine does, from what it says anyway. */
+/** Updates the metrics of an engine from its events. */
 export class StepMeter {
   readonly #model: string;
   #capacity: number;
   readonly #series: ReturnType<typeof workerSeriesOf>;
   readonly #shapes = new Set<string>();
-  /** Rows that have taken a step in the engine: `<request> <index> `, so that none begins with another's. */
-  readonly #inside = new Set<string>();
+  /** Rows that have taken a step in the engine: `<request> <index> `; the trailing space keeps prefixes unambiguous. */
+  readonly #rows = new Set<string>();
 
   constructor({ metrics, model, capacity }: { metrics: Metrics; model: string; capacity: number }) {
     this.#model = model;
     this.#capacity = capacity;
     this.#series = workerSeriesOf(metrics);
     this.setCapacity(capacity);
-    // Series that are there from the beginning: Prometheus sees no increase in one that begins with 1.
+    // Create the series at 0: Prometheus sees no increase in a series that begins with 1.
     this.#series.joined.inc({ model }, 0);
+    this.clear();
     this.#count({ read: 0, cached: 0, written: 0, calls: 0 });
     this.#series.enginesLost.inc({ model }, 0);
     this.#series.mistakenDeaths.inc({ model }, 0);
@@ -50,7 +51,13 @@ export class StepMeter {
     for (const reason of Object.values(lossLabels)) this.#series.leasesLost.inc({ model, reason }, 0);
   }
 
-  /** An engine has found out how much room it has. */
+  /** Sets the gauges of the loaded model to 0: none is loaded. */
+  clear(): void {
+    this.#series.rows.set({ model: this.#model }, 0);
+    this.filesChanged(0);
+  }
+
+  /** Sets the capacity that the engine reports. */
   setCapacity(capacity: number): void {
     this.#capacity = capacity;
     this.#series.capacity.set({ model: this.#model }, capacity);
@@ -58,22 +65,22 @@ export class StepMeter {
 
   observe(events: readonly ExecutorEvent[]): void {
     for (const event of events) this.#observe(event);
-    this.#series.rows.set({ model: this.#model }, this.#inside.size);
+    this.#series.rows.set({ model: this.#model }, this.#rows.size);
   }
 
-  /** A request is taken out of the engine before its end. */
+  /** Counts a request taken out of the engine before its end. */
   dropped(why: DropReason): void {
     const reason = lossLabels[why];
     if (reason !== undefined) this.#series.leasesLost.inc({ model: this.#model, reason });
   }
 
-  /** How many files of the model were replaced since it was loaded. */
+  /** Sets the number of model files replaced since the load. */
   filesChanged(count: number): void {
     this.#series.filesChanged.set({ model: this.#model }, count);
   }
 
-  /** It was buried, and lives. */
-  takenForDead(): void {
+  /** Counts that this worker was reaped while alive. */
+  reapedAlive(): void {
     this.#series.mistakenDeaths.inc({ model: this.#model });
   }
 
@@ -86,14 +93,14 @@ export class StepMeter {
     if (isRequestEnd(event)) return this.#leave(event.type, `${event.requestId} `);
     if (event.type === 'row-releasing') return;
     const row = `${event.requestId} ${event.index} `;
-    if (!this.#inside.has(row)) this.#series.joined.inc({ model: this.#model });
-    this.#inside.add(row);
+    if (!this.#rows.has(row)) this.#series.joined.inc({ model: this.#model });
+    this.#rows.add(row);
     if (event.type === 'output') this.#leave(event.type, row);
   }
 
   #step({ shapeKey, rows, modelRows, stepMs, tokens }: EventOf<'stats'>): void {
     const model = this.#model;
-    if (this.#shapes.size < mostShapes) this.#shapes.add(shapeKey);
+    if (this.#shapes.size < maxShapes) this.#shapes.add(shapeKey);
     const shape = this.#shapes.has(shapeKey) ? shapeKey : 'other';
     this.#series.stepSeconds.observe({ model, shape }, stepMs / 1000);
     this.#series.occupancy.observe({ model }, rows / this.#capacity);
@@ -111,8 +118,8 @@ export class StepMeter {
   }
 
   #leave(why: keyof typeof leaveReasons, rows: string): void {
-    const leaving = [...this.#inside].filter((row) => row.startsWith(rows));
-    for (const row of leaving) this.#inside.delete(row);
+    const leaving = [...this.#rows].filter((row) => row.startsWith(rows));
+    for (const row of leaving) this.#rows.delete(row);
     this.#series.left.inc({ model: this.#model, reason: leaveReasons[why] }, leaving.length);
   }
 }

@@ -1,11 +1,16 @@
 import { silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import type { Worker } from '../worker.ts';
+import type { RestartableWorker } from './restartable-worker.ts';
 import { ModelWorkers, type ModelWorkersOptions, workerIdOf } from './model-workers.ts';
 
 class OneWorker {
   isReady = false;
+  readonly failure: Error | undefined;
+  constructor(failure?: Error) {
+    this.failure = failure;
+  }
   start(): Promise<void> {
+    if (this.failure !== undefined) return Promise.reject(this.failure);
     this.isReady = true;
     return Promise.resolve();
   }
@@ -15,7 +20,7 @@ class OneWorker {
   }
 }
 
-/** Models of which some cannot be read until the test has put them right. */
+/** Opens three models, of which those in `bad` cannot be read. */
 function open(bad: Set<string>, options: Partial<ModelWorkersOptions> = {}) {
   const served = new Map<string, OneWorker>();
   const tries: string[] = [];
@@ -23,10 +28,9 @@ function open(bad: Set<string>, options: Partial<ModelWorkersOptions> = {}) {
     directories: ['models/a', 'models/b', 'models/c'],
     createWorker: (directory) => {
       tries.push(directory);
-      if (bad.has(directory)) return Promise.reject(new Error(`${directory} is damaged`));
-      const worker = new OneWorker();
-      served.set(directory, worker);
-      return Promise.resolve(worker as unknown as Worker);
+      const worker = new OneWorker(bad.has(directory) ? new Error(`${directory} is damaged`) : undefined);
+      if (!bad.has(directory)) served.set(directory, worker);
+      return worker as unknown as RestartableWorker;
     },
     stopSignal: new AbortController().signal,
     log: silentLogger(),
@@ -38,7 +42,7 @@ function open(bad: Set<string>, options: Partial<ModelWorkersOptions> = {}) {
   return { workers, ready, tries };
 }
 
-it('serves what can be read, and the rest once it is put right', async () => {
+it('serves the readable models, and the others once they are repaired', async () => {
   const bad = new Set(['models/b']);
   const { workers, ready, tries } = open(bad);
   await workers.start();
@@ -52,10 +56,10 @@ it('serves what can be read, and the rest once it is put right', async () => {
   expect(workers.isReady).toBe(false);
 });
 
-it('lets go of each worker whose model could not be loaded, and tries one model after the other', async () => {
+it('releases each worker whose model could not be loaded, and retries one model at a time', async () => {
   const made: { directory: string; isStopped: boolean }[] = [];
   let loading = 0;
-  const createWorker = (directory: string): Promise<Worker> => {
+  const createWorker = (directory: string): RestartableWorker => {
     const one = { directory, isStopped: false };
     const isBad = directory !== 'models/a' && made.filter((other) => other.directory === directory).length < 3;
     made.push(one);
@@ -67,7 +71,7 @@ it('lets go of each worker whose model could not be loaded, and tries one model 
       if (isBad || !isAlone) throw new Error('there is no room for it');
     };
     const stop = (): Promise<void> => Promise.resolve(void (one.isStopped = true));
-    return Promise.resolve({ start, stop, isReady: true } as unknown as Worker);
+    return { start, stop, isReady: true } as unknown as RestartableWorker;
   };
   const { workers } = open(new Set(), { createWorker });
   await workers.start();
@@ -76,19 +80,19 @@ it('lets go of each worker whose model could not be loaded, and tries one model 
   expect(made.filter(({ isStopped }) => isStopped)).toEqual([made[0], ...made.slice(-2)]);
 });
 
-it('ends where no model can be served, for a supervisor to start it again', async () => {
+it('fails to start when no model can be served', async () => {
   const { workers } = open(new Set(['models/a', 'models/b', 'models/c']));
   await expect(workers.start()).rejects.toThrow('no model can be served');
 });
 
-it('stops while something is tried again', async () => {
+it('stops during the pause before a retry', async () => {
   const { workers, ready } = open(new Set(['models/b']), { retryMs: 600_000 });
   await workers.start();
   await workers.stop();
   expect(ready()).toEqual([]);
 });
 
-it('gives each worker an id of its own, which fits', () => {
+it('gives each worker a unique id of at most 64 characters', () => {
   expect(workerIdOf('box', 'emoji-sd')).toBe('box-emoji-sd');
   const host = `${'h'.repeat(51)}-0123456789ab`;
   const ids = ['emoji-sd', 'emoji-writer'].map((model) => workerIdOf(host, model));

@@ -2,31 +2,30 @@ import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BaseService, type Logger } from '@darkroom/service';
-import type { Worker } from '../worker.ts';
+import type { RestartableWorker } from './restartable-worker.ts';
 
 export interface ModelWorkersOptions {
   /** One model each. */
   directories: readonly string[];
-  /** Reads a model; rejects, and has told the system why, if it cannot be served. */
-  createWorker: (directory: string) => Promise<Worker>;
+  createWorker: (directory: string) => RestartableWorker;
   stopSignal: AbortSignal;
   log: Logger;
-  /** The pause before what could not be read is read again; a failure is not shown for much longer. */
+  /** Pause before unreadable models are tried again, ms; a reported failure expires not much later. */
   retryMs?: number;
 }
 
-/** One worker for each of several models, in one process. What cannot be read is tried again and again, and the others serve. */
+/** One worker per model directory, in one process. Retries models that cannot be read while the others serve. */
 export class ModelWorkers extends BaseService<ModelWorkersOptions> {
-  readonly #workers = new Set<Worker>();
+  readonly #workers = new Set<RestartableWorker>();
   #stopping = new AbortController();
   #retrying: Promise<void> = Promise.resolve();
 
-  /** Whether any model is served: one may just make room for another. */
+  /** True if any model is served; all of them need not be loaded at once. */
   get isReady(): boolean {
     return [...this.#workers].some(({ isReady }) => isReady);
   }
 
-  /** @throws if no model at all can be served. */
+  /** @throws if no model can be served. */
   protected override async onStart(): Promise<void> {
     this.#stopping = new AbortController();
     const { directories, stopSignal } = this.options;
@@ -41,7 +40,7 @@ export class ModelWorkers extends BaseService<ModelWorkersOptions> {
     this.#stopping.abort();
     const stopAll = (): Promise<unknown> => Promise.all([...this.#workers].map((worker) => worker.stop()));
     await Promise.all([this.#retrying, stopAll()]);
-    // One may have come last.
+    // A retry may have added a worker meanwhile.
     await stopAll();
     this.#workers.clear();
   }
@@ -53,9 +52,9 @@ export class ModelWorkers extends BaseService<ModelWorkersOptions> {
   }
 
   /**
-   * One after the other: the first is served sooner, and only one at a time takes the memory that loading takes.
+   * Starts the workers one after the other, so that the first serves sooner and only one needs the memory of a load.
    *
-   * @returns what cannot be served, and why.
+   * @returns the directories that cannot be served, with the error.
    */
   async #serveAll(directories: readonly string[]): Promise<Map<string, unknown>> {
     const stopping = AbortSignal.any([this.options.stopSignal, this.#stopping.signal]);
@@ -67,26 +66,25 @@ export class ModelWorkers extends BaseService<ModelWorkersOptions> {
 
   async #serve(directory: string): Promise<void> {
     const { createWorker, stopSignal, log } = this.options;
-    let worker: Worker | undefined;
+    const worker = createWorker(directory);
+    this.#workers.add(worker);
     try {
-      worker = await createWorker(directory);
-      this.#workers.add(worker);
       await worker.start();
     } catch (error) {
-      // It has let go of all it had; another is made for the next try.
-      if (worker !== undefined) this.#workers.delete(worker);
-      if (!stopSignal.aborted) log.error({ model: basename(directory), err: error }, 'cannot be served');
+      // The failed worker has released everything; the next try creates another one.
+      this.#workers.delete(worker);
+      if (!stopSignal.aborted) log.error({ model: basename(directory), err: error }, 'could not serve model');
       throw error;
     }
   }
 }
 
-const longestName = 64;
+const maxIdLength = 64;
 
-/** The id of the worker of one model among several: unique where `workerId` is. */
+/** Returns the worker id for one of several models, unique if `workerId` is. */
 export function workerIdOf(workerId: string, model: string): string {
   const name = `${workerId}-${model}`;
-  if (name.length <= longestName) return name;
+  if (name.length <= maxIdLength) return name;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, 12);
-  return `${name.slice(0, longestName - digest.length - 1)}-${digest}`;
+  return `${name.slice(0, maxIdLength - digest.length - 1)}-${digest}`;
 }

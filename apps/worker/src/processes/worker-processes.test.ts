@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ let script: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'darkroom-processes-'));
   script = join(directory, 'worker.mjs');
-  // Says what it was given, and does what a worker does with a supervisor.
+  // Writes its environment to a file and handles signals like a worker.
   writeFileSync(
     script,
     `import { writeFileSync } from 'node:fs';
@@ -24,7 +25,7 @@ beforeEach(() => {
   onTestFinished(() => rmSync(directory, { recursive: true }));
 });
 
-/** What each process was given, by the order of their ids. */
+/** The environment that each process got, sorted by id. */
 function started(): { id: string; pid: number; given: unknown }[] {
   return readdirSync(directory)
     .filter((name) => name.endsWith('.json'))
@@ -43,7 +44,8 @@ function open(options: Partial<ConstructorParameters<typeof WorkerProcesses>[0]>
     metricsPort: undefined,
     script,
     log: silentLogger(),
-    restart: { firstMs: 0, mostMs: 0, calmMs: 0 },
+    stopSignal: new AbortController().signal,
+    restart: { firstMs: 0, maxMs: 0, resetAfterMs: 0 },
     ...options,
   });
   onTestFinished(() => processes.stop());
@@ -54,7 +56,7 @@ function given(METRICS_PORT: string, CUDA_VISIBLE_DEVICES: string): unknown {
   return { NUM_WORKER_PROCESSES: '1', METRICS_PORT, CUDA_VISIBLE_DEVICES };
 }
 
-it('deals out the GPUs, and gives each an id and a port for its metrics', async () => {
+it('assigns GPUs, worker ids and metrics ports to the processes', async () => {
   vi.stubEnv('METRICS_PORT', '9090');
   onTestFinished(() => void vi.unstubAllEnvs());
   const processes = open({ gpus: ['2', 'GPU-5'], metricsPort: 9090, workerId: 'w'.repeat(64) });
@@ -67,23 +69,25 @@ it('deals out the GPUs, and gives each an id and a port for its metrics', async 
   ]);
 });
 
-it('starts one again that died, and is not ready until that one is', async () => {
+it('restarts a process that died, and is not ready until it is', async () => {
   const log = silentLogger();
   const processes = open({ count: 2, log });
   await processes.start();
   await expect.poll(() => processes.isReady).toBe(true);
   const [first, second] = started();
   const readyAtAnEnd: boolean[] = [];
-  vi.spyOn(log, 'error').mockImplementation(() => void readyAtAnEnd.push(processes.isReady));
+  const errors = vi.spyOn(log, 'error').mockImplementation(() => void readyAtAnEnd.push(processes.isReady));
   process.kill(first!.pid, 'SIGKILL');
   await expect.poll(() => readyAtAnEnd).toEqual([false]);
+  const end = { exit_signal: 'SIGKILL', how: 'was killed by SIGKILL', process: 0 };
+  expect(errors.mock.lastCall).toEqual([expect.objectContaining(end), 'worker process exited; restarting']);
   await expect.poll(() => processes.isReady).toBe(true);
   const all = started();
   expect(all.filter(({ id }) => id === 'host-0')).toHaveLength(2);
   expect(all.filter(({ id }) => id === 'host-1')).toEqual([second]);
 });
 
-it('takes all of them with it when it stops', async () => {
+it('stops all processes when it stops', async () => {
   const processes = open({ count: 2 });
   await processes.start();
   await expect.poll(() => processes.isReady).toBe(true);
@@ -92,8 +96,50 @@ it('takes all of them with it when it stops', async () => {
   expect(processes.isReady).toBe(false);
 });
 
-it('counts GPUs as CUDA does, whatever their numbers on the machine', () => {
+it('numbers GPUs from 0 as CUDA does, regardless of their device files', () => {
   for (const name of ['nvidia2', 'nvidia5', 'nvidiactl', 'nvidia-uvm', 'null'])
     writeFileSync(join(directory, name), '');
   expect(listGpus(directory)).toEqual(['0', '1']);
 });
+
+it('resolves start when the first process is ready, and not before', async () => {
+  // Becomes ready when the test writes this file.
+  const ready = join(directory, 'model-is-loaded');
+  writeFileSync(
+    script,
+    `import { existsSync } from 'node:fs';
+    process.on('disconnect', () => process.exit(0));
+    const timer = setInterval(() => {
+      if (!existsSync(${JSON.stringify(ready)}) || process.env.WORKER_ID !== 'host-1') return;
+      clearInterval(timer);
+      process.send('ready');
+    }, 5);
+    process.send('loading');`,
+  );
+  const processes = open({ count: 2 });
+  let isStarted = false;
+  const starting = processes.start().then(() => (isStarted = true));
+  await expect.poll(() => readChildren()).toHaveLength(2);
+  expect(isStarted).toBe(false);
+  writeFileSync(ready, '');
+  await starting;
+  expect(processes.isReady).toBe(false);
+});
+
+it('stops before any process is ready', async () => {
+  writeFileSync(script, `process.on('disconnect', () => process.exit(0)); setInterval(() => {}, 2 ** 30);`);
+  const stopping = new AbortController();
+  const processes = open({ count: 2, stopSignal: stopping.signal });
+  const starting = processes.start();
+  await expect.poll(() => readChildren()).toHaveLength(2);
+  stopping.abort();
+  await starting;
+  await processes.stop();
+  expect(readChildren()).toEqual([]);
+});
+
+/** Returns the pids of processes that run the script. */
+function readChildren(): string[] {
+  const { stdout } = spawnSync('pgrep', ['-f', script], { encoding: 'utf8' });
+  return stdout.split('\n').filter(Boolean);
+}

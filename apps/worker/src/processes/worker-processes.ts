@@ -1,80 +1,101 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { childEnvironment } from '@darkroom/config';
+import { Child, type ChildEnd } from '@darkroom/core';
 import { BaseService, type Logger } from '@darkroom/service';
-import { BackOff, type BackOffOptions } from '../back-off.ts';
+import { z } from 'zod';
+import { BackOff, type RestartBackOffOptions } from '../back-off.ts';
 
 export interface WorkerProcessesOptions {
   count: number;
-  /** GPUs to be dealt out in turn; empty leaves what CUDA finds. */
+  /** GPUs assigned round robin; if empty, CUDA chooses. */
   gpus: readonly string[];
-  /** What their ids begin with. */
+  /** Prefix of the workers' ids. */
   workerId: string;
-  /** They serve on the ports after it, one each. */
+  /** The workers' metrics ports follow this one. */
   metricsPort: number | undefined;
   script: string;
   log: Logger;
-  /** The pauses before a worker that died is started again (`BackOff`). */
-  restart?: BackOffOptions;
+  /** Aborted when the process must stop, also during the start. */
+  stopSignal: AbortSignal;
+  /** Pauses before a dead worker is restarted (`BackOff`). */
+  restart?: RestartBackOffOptions;
 }
 
-/** Several workers under one process, each with a GPU of its own: one that dies is started again, beside the others, after a pause that grows while it goes on dying. */
+/**
+ * Several worker processes under one parent, each with its own GPU. Restarts one that dies, with growing pauses, beside
+ * the others.
+ */
 export class WorkerProcesses extends BaseService<WorkerProcessesOptions> {
-  /** Those that live, and whether they are ready. */
-  readonly #children = new Map<ChildProcess, boolean>();
+  /** Live processes, and whether each is ready. */
+  readonly #children = new Map<Child<never, string>, boolean>();
   #stopping = new AbortController();
   #running: Promise<void>[] = [];
+  #announceReady = (): void => {};
 
   get isReady(): boolean {
     return [...this.#children.values()].filter(Boolean).length === this.options.count;
   }
 
-  /** Resolves before they are ready: {@link isReady}. */
+  /** Resolves when the first process is ready and so serves a model; {@link isReady} tells whether all are. */
   protected override async onStart(): Promise<void> {
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
-    this.#running = Array.from({ length: this.options.count }, (_value, index) => this.#keepRunning(index, signal));
+    const { count, stopSignal } = this.options;
+    if (stopSignal.aborted) return;
+    const firstReady = new Promise<void>((resolve) => {
+      this.#announceReady = resolve;
+      stopSignal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    this.#running = Array.from({ length: count }, (_value, index) => this.#keepRunning(index, signal));
+    await firstReady;
   }
 
   protected override async onStop(): Promise<void> {
     this.#stopping.abort();
-    for (const child of this.#children.keys()) child.kill('SIGTERM');
+    for (const child of this.#children.keys()) void child.stop('SIGTERM');
     await Promise.all(this.#running);
   }
 
   async #keepRunning(index: number, stopping: AbortSignal): Promise<void> {
-    const { log, restart = { firstMs: 1000, mostMs: 60_000, calmMs: 60_000 } } = this.options;
+    const { log, restart = { firstMs: 1000, maxMs: 60_000, resetAfterMs: 60_000 } } = this.options;
     const backOff = new BackOff(restart);
     while (!stopping.aborted) {
       const startedAtMs = performance.now();
-      const outcome = await this.#runOnce(index);
+      const { code, signal, how } = await this.#runOnce(index);
       if (stopping.aborted) return;
       const restartMs = backOff.next(performance.now() - startedAtMs);
-      log.error({ ...outcome, process: index, restart_ms: restartMs }, 'a worker ended by itself and is started again');
+      log.error(
+        { exit_code: code, exit_signal: signal, how, process: index, restart_ms: restartMs },
+        'worker process exited; restarting',
+      );
       await delay(restartMs, undefined, { signal: stopping }).catch(() => {});
     }
   }
 
-  async #runOnce(index: number): Promise<{ exit_code: number | null; exit_signal: NodeJS.Signals | null }> {
+  async #runOnce(index: number): Promise<ChildEnd> {
     const { gpus, workerId, metricsPort, script } = this.options;
-    const child = fork(script, {
-      // Of their own process groups: a Ctrl-C reaches us only, and they are asked to stop once.
-      detached: true,
-      env: childEnvironment({
+    const child = new Child<never, string>({
+      entry: script,
+      nodeFlags: process.execArgv,
+      // A Ctrl-C reaches only this process, which then stops the workers once.
+      outlivesParent: true,
+      environment: childEnvironment({
         NUM_WORKER_PROCESSES: '1',
-        // An id has 64 characters at most, of which computed ones use all.
+        // An id has at most 64 characters; computed ids use all of them.
         WORKER_ID: `${workerId.slice(0, 61)}-${index}`,
         ...(metricsPort ? { METRICS_PORT: String(metricsPort + 1 + index) } : {}),
         ...(gpus.length > 0 ? { CUDA_VISIBLE_DEVICES: gpus[index % gpus.length]! } : {}),
       }),
+      schema: z.string(),
+      onMessage: (message) => {
+        if (message !== 'ready') return;
+        this.#children.set(child, true);
+        this.#announceReady();
+      },
     });
     this.#children.set(child, false);
-    child.on('message', (message) => {
-      if (message === 'ready') this.#children.set(child, true);
-    });
-    const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+    const end = await child.ended;
     this.#children.delete(child);
-    return { exit_code: code, exit_signal: signal };
+    return end;
   }
 }

@@ -1,38 +1,36 @@
 /**
- * One leased request in a worker: turns what the engine says about it into fenced writes, in order. Encoding is
- * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers.
+ * One leased request in a worker: turns the engine's events into fenced writes, in order. Encoding is asynchronous, so
+ * all writes of a request pass through one promise chain, which waits for the encoding, not for Redis' answers.
  */
-import type { OutputProgress, Progress, RequestEnvelope, RowOutput } from '@darkroom/core';
+import {
+  type Failure,
+  failureOf,
+  type OutputProgress,
+  type Progress,
+  type RequestEnvelope,
+  type RowOutput,
+} from '@darkroom/core';
 import type { EventOf, ExecutorEvent } from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
-import {
-  type Delivery,
-  type LeasedRequest,
-  type RequestEnd,
-  type RequestWrite,
-  splitOutput,
-  type WriteOutcome,
-} from '@darkroom/store';
+import { type Delivery, type LeasedRequest, type RequestEnd, splitOutput, type WriteOutcome } from '@darkroom/store';
 import { type DropReason, isLoss } from '../meters/step-meter.ts';
-import { encodeCheckpoint, type LeftToDo } from './left-to-do.ts';
+import { encodeCheckpoint, type ResumeState } from './resume-state.ts';
 import type { BytesKeeper } from './bytes-keeper.ts';
 import type { OutputEncoder } from './output-encoder.ts';
 import { OutputTextLog, type TextNotes } from './output-text.ts';
-import { UnreadProgress } from './unread-progress.ts';
+import { type FlushTimer, UnreadProgress } from './unread-progress.ts';
 import type { WriteBody, WriteQueue } from './write-queue.ts';
-
-export type GiveBackReason = Extract<RequestWrite, { type: 'give-back' }>['reason'];
 
 export interface ActiveRequestOptions {
   writes: WriteQueue;
   bytes: BytesKeeper;
   encoder: OutputEncoder;
-  chunkBytes: number;
-  /** What rows are made with. */
-  origin: () => string;
-  /** The engine is to drop the request: it was canceled, or is not ours any more. */
+  flushTimer: FlushTimer;
+  /** Returns the digest of the model's files. */
+  modelDigest: () => string;
+  /** Called when a refused write shows that the engine must drop the request: canceled, or no longer ours. */
   onRefused: (request: ActiveRequest, outcome: DropReason) => void;
-  /** A write failed for another reason than the fence. */
+  /** Called when a write fails for a reason other than the fencing token. */
   onError: (request: ActiveRequest, error: unknown) => void;
 }
 
@@ -42,25 +40,25 @@ const incomplete = { code: 'internal', message: 'An output could not be encoded 
 export class ActiveRequest {
   readonly envelope: RequestEnvelope;
   readonly delivery: Delivery;
-  /** Outputs that an earlier delivery has finished. */
+  /** Number of outputs that an earlier delivery has finished. */
   finishedOutputs = 0;
-  /** Why the engine has been told to take it out. */
+  /** Why the engine was told to drop it. */
   dropped: DropReason | undefined;
   readonly progress: UnreadProgress;
-  /** Settles when its end is stored; undefined while the engine has it. */
+  /** Settles when the request's end is stored; undefined while the engine has the request. */
   ending: Promise<void> | undefined;
-  /** Aborted when nobody wants its outputs from here any more: nothing is waited for. */
-  readonly leaving = new AbortController();
+  /** Aborted when outputs are no longer wanted from this worker: pending reads and writes then stop. */
+  readonly discarding = new AbortController();
   readonly #leased: LeasedRequest;
   readonly #options: ActiveRequestOptions;
   readonly #startedAtMs = Date.now();
-  /** When nobody waits for it any more, by `performance.now()`. */
-  readonly #untilMs: number;
-  /** How far each output is that has said so, in the kind's units; `total` is 0 while nobody knows it. */
+  /** Deadline of the request by `performance.now()`. */
+  readonly #deadlineMs: number;
+  /** Progress of each output that has reported any, in the kind's units; `total` is 0 while unknown. */
   readonly #done = new Map<number, { done: number; total: number; isFinished: boolean }>();
   readonly #texts = new Map<number, OutputTextLog>();
-  /** An output is not there, since it was not waited for. */
-  #isShort = false;
+  /** An output is missing because its storage was not waited for. */
+  #isOutputMissing = false;
   #chain: Promise<unknown> = Promise.resolve();
 
   constructor(leased: LeasedRequest, options: ActiveRequestOptions) {
@@ -68,13 +66,13 @@ export class ActiveRequest {
     this.#options = options;
     this.envelope = leased.envelope;
     this.delivery = { id: leased.envelope.id, token: leased.token };
-    this.#untilMs = performance.now() + leased.remainingMs;
-    const isTold = leased.envelope.webhook?.events.includes('progress') === true;
-    this.progress = new UnreadProgress((write) => this.#write({ type: 'progress', ...write }));
-    this.progress.follow(isTold ? Infinity : (leased.followedMs ?? 0));
+    this.#deadlineMs = performance.now() + leased.remainingMs;
+    const hasProgressWebhook = leased.envelope.webhook?.events.includes('progress') === true;
+    this.progress = new UnreadProgress((write) => this.#write({ type: 'progress', ...write }), options.flushTimer);
+    this.progress.follow(hasProgressWebhook ? Infinity : (leased.followedMs ?? 0));
   }
 
-  /** Cost of one of its outputs. */
+  /** Cost of one output. */
   get rowCost(): number {
     return this.envelope.cost / this.envelope.outputs;
   }
@@ -88,38 +86,38 @@ export class ActiveRequest {
     return this.rowCost * Math.max(0, this.envelope.outputs - finished);
   }
 
-  /** How far an output is, of as far as it might come; undefined while nobody knows that. */
+  /** Returns an output's length as a fraction of its maximum; undefined while the maximum is unknown. */
   shareOf(index: number): number | undefined {
     const { done, total } = this.#done.get(index) ?? { done: 0, total: 0 };
     return total > 0 ? Math.min(1, done / total) : undefined;
   }
 
-  /** Where its outputs go on that an earlier delivery began. */
-  resume({ indexes, checkpoints, said }: LeftToDo): void {
+  /** Restores the state of outputs that an earlier delivery began. */
+  resume({ indexes, checkpoints, texts }: ResumeState): void {
     this.finishedOutputs = this.envelope.outputs - indexes.length;
     for (const [index, { done }] of checkpoints) this.#advance(index, { done });
-    for (const [index, events] of said) {
+    for (const [index, events] of texts) {
       this.#texts.set(index, new OutputTextLog(events));
-      // A checkpoint is older than what was said after it.
+      // A checkpoint may be older than the text published after it.
       const done = events.flatMap((event) => ('done' in event ? (event.done ?? []) : [])).at(-1);
       if (done !== undefined && indexes.includes(index)) this.#advance(index, { done });
     }
   }
 
-  /** By how much what an engine says is further than what it said before, of one output: in the kind's units and in cost. */
+  /** Returns how far an event advances its output beyond earlier events, in the kind's units and in cost. */
   advanceOf({ index, done, total }: OutputProgress): { units: number; cost: number } {
     const before = this.#done.get(index);
     const units = Math.max(0, done - (before?.done ?? 0));
-    const most = total ?? before?.total ?? 0;
-    return { units, cost: most > 0 ? (this.rowCost * units) / most : 0 };
+    const maximum = total ?? before?.total ?? 0;
+    return { units, cost: maximum > 0 ? (this.rowCost * units) / maximum : 0 };
   }
 
-  /** Its worker slept, and loads the model first, for which it may have to wait so long. */
-  sayLoading(waitMs: number): void {
+  /** Publishes that the worker first loads the model, for which it may wait up to `waitMs`. */
+  writeLoading(waitMs: number): void {
     this.#enqueue(() => this.#write({ type: 'loading', waitMs }));
   }
 
-  /** Writes what the engine says; returns how it ended, when that is what was said. */
+  /** Writes an engine event. Returns how the request ended if the event says that it did. */
   observe(event: Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>): RequestEnd | undefined {
     switch (event.type) {
       case 'progress':
@@ -134,13 +132,13 @@ export class ActiveRequest {
       case 'checkpoint':
         return this.#checkpoint(event);
       case 'request-failed':
-        return { state: 'failed', error: { code: event.code, message: event.message } };
+        return toFailedEnd(event);
       case 'request-done':
         return { state: 'succeeded', outputs: this.envelope.outputs };
       case 'request-canceled':
         return { state: 'canceled' };
       case 'request-lost':
-        // It has not ended: it is given back.
+        // Not an end: the worker requeues it.
         return undefined;
     }
   }
@@ -148,29 +146,29 @@ export class ActiveRequest {
   #advanced({ index, done, total, preview }: EventOf<'progress'>): undefined {
     const of = this.#advance(index, { done, total });
     const progress = { index, done, ...(total !== undefined && { total }) };
-    const keeping = preview && this.#keepPreview(preview, `${index}.${done}`);
-    // Told when it is its turn.
-    keeping?.catch(() => {});
+    const storing = preview && this.#putPreview(preview, `${index}.${done}`);
+    // A rejection is handled in the chain below.
+    storing?.catch(() => {});
     this.#enqueue(async () => {
-      const kept = await keeping;
-      if (kept === undefined) return this.progress.add({ progress, of, isOfText: this.#texts.has(index) });
+      const stored = await storing;
+      if (stored === undefined) return this.progress.add({ progress, of, isOfText: this.#texts.has(index) });
       this.progress.drop(index);
-      this.#write({ type: 'preview', progress, of, ...kept });
+      this.#write({ type: 'preview', progress, of, ...stored });
     });
   }
 
-  async #keepPreview(preview: RowOutput, name: string): Promise<{ data: Uint8Array; contentType: string } | undefined> {
+  async #putPreview(preview: RowOutput, name: string): Promise<{ data: Uint8Array; contentType: string } | undefined> {
     const { data, contentType } = await this.#options.encoder.encodePreview(preview);
-    const held = await this.#options.bytes.keepWork(this.delivery, { kind: 'preview', name, data });
-    return held && { data: held, contentType };
+    const stored = await this.#options.bytes.storeWork(this.delivery, { kind: 'preview', name, data });
+    return stored && { data: stored, contentType };
   }
 
-  /** Takes note of how far an output is, and says how far all are. */
-  #advance(index: number, said: { done: number; total?: number | undefined }): Progress {
+  /** Records the progress of an output and returns the progress of all. */
+  #advance(index: number, reported: { done: number; total?: number | undefined }): Progress {
     const before = this.#done.get(index);
-    // A piece of text may be behind, by what is held back of it.
-    const done = Math.max(said.done, before?.done ?? 0);
-    const total = said.total ?? before?.total ?? 0;
+    // A text chunk may lag behind, because the engine holds back its last characters.
+    const done = Math.max(reported.done, before?.done ?? 0);
+    const total = reported.total ?? before?.total ?? 0;
     this.#done.set(index, { done, total, isFinished: false });
     const doneOfAll = [...this.#done.values()].reduce((sum, output) => sum + output.done, this.finishedOutputs * total);
     return { done: doneOfAll, ...(total > 0 && { total: this.envelope.outputs * total }) };
@@ -179,14 +177,14 @@ export class ActiveRequest {
   #text({ type, index, offset, text, done, facts }: EventOf<'delta' | 'snapshot'>): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
-    const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
-    const notes = log.add({ type, ...piece });
+    const chunk = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
+    const notes = log.add({ type, ...chunk });
     const of = done === undefined ? undefined : this.#advance(index, { done });
     if (notes.isRepeated) return;
     this.#enqueue(() => {
-      this.progress.sayOf(index);
+      this.progress.flushOutput(index);
       this.#writeNotes(index, notes);
-      this.#write({ type, index, ...piece, ...(of && { of }) });
+      this.#write({ type, index, ...chunk, ...(of && { of }) });
     });
   }
 
@@ -195,73 +193,72 @@ export class ActiveRequest {
     if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, index, ...whole });
   }
 
-  /** A row in its last step: its place can be promised to somebody else. An exclusive lease keeps all until its end. */
+  /** Releases the slots of a row in its last step; an exclusive lease keeps all its slots until the end. */
   #rowReleasing(): undefined {
     const { slots, outputs } = this.envelope;
-    // Outputs that wait keep their places, so that they do not pile up.
-    if (this.#options.bytes.isAway) return;
+    // While the blob store is unavailable, outputs keep their slots so that waiting outputs stay bounded.
+    if (this.#options.bytes.isUnavailable) return;
     if (this.#leased.slots === slots) this.#write({ type: 'release', slots: Math.floor(slots / outputs) });
   }
 
   #output({ index, output }: EventOf<'output'>): undefined {
-    const { encoder, bytes, chunkBytes } = this.#options;
-    const notes = this.#texts.get(index)?.endedAs(utf8.decode(output.data)) ?? {};
+    const { encoder, bytes } = this.#options;
+    const notes = this.#texts.get(index)?.finish(utf8.decode(output.data)) ?? {};
     const { done = 0, total = 0 } = this.#done.get(index) ?? {};
     this.#done.set(index, { done, total, isFinished: true });
     this.#enqueue(async () => {
       this.#writeNotes(index, notes);
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
-      const keep = { index, data, contentType, untilMs: this.#untilMs, signal: this.leaving.signal };
-      const held = await bytes.keepOutput(this.delivery, keep);
-      if (held === undefined) return void (this.#isShort = true);
-      this.progress.sayOf(index);
+      const keep = { index, data, contentType, untilMs: this.#deadlineMs, signal: this.discarding.signal };
+      const stored = await bytes.storeOutput(this.delivery, keep);
+      if (stored === undefined) return void (this.#isOutputMissing = true);
+      this.progress.flushOutput(index);
       const { facts } = output;
-      for (const write of splitOutput(this.delivery, { index, contentType, data, held, facts, chunkBytes }))
-        this.#write(write);
+      for (const write of splitOutput(this.delivery, { index, contentType, data, stored, facts })) this.#write(write);
     });
   }
 
   #checkpoint({ index, checkpoint }: EventOf<'checkpoint'>): undefined {
     const { done } = checkpoint;
     const data = encodeCheckpoint(checkpoint);
-    const origin = this.#options.origin();
+    const origin = this.#options.modelDigest();
     const isOfText = this.#texts.has(index);
     const name = `${index}.${done}`;
-    const keeping = isOfText ? data : this.#options.bytes.keepWork(this.delivery, { kind: 'checkpoint', name, data });
+    const storing = isOfText ? data : this.#options.bytes.storeWork(this.delivery, { kind: 'checkpoint', name, data });
     this.#enqueue(async () => {
-      const held = await keeping;
-      this.progress.sayOf(index);
-      if (held !== undefined) this.#write({ type: 'checkpoint', index, done, data: held, origin, isOfText });
+      const stored = await storing;
+      this.progress.flushOutput(index);
+      if (stored !== undefined) this.#write({ type: 'checkpoint', index, done, data: stored, origin, isOfText });
     });
   }
 
-  /** Ends the request after everything written before. One that was lost meanwhile is only let go of. */
+  /** Ends the request after all earlier writes. A request whose lease was lost is only requeued. */
   finish(end: RequestEnd): Promise<WriteOutcome> {
-    // Nobody has canceled it, and after a failover it may be ours again: then somebody goes on with it.
-    if (end.state === 'canceled' && this.dropped !== undefined && isLoss(this.dropped))
-      return this.giveBack('worker_stopped');
+    // The client has not canceled it. After a failover the lease may be ours again, so requeue it to be resumed.
+    if (end.state === 'canceled' && this.dropped !== undefined && isLoss(this.dropped)) return this.requeue();
     return this.#inSpan(end.state, async () => {
       await this.#chain;
-      if (this.#isShort && end.state === 'succeeded') return this.#push(this.#endOfShort());
+      if (this.#isOutputMissing && end.state === 'succeeded') return this.#push(this.#endWithMissingOutput());
       const outcome = await this.#push({ type: 'end', end });
-      // `written`: the answer got lost, and it may have been that.
+      // `written`: the answer to the end was lost; the end may or may not have been stored.
       if (outcome !== 'incomplete' && outcome !== 'written') return outcome;
       return this.#push({ type: 'end', end: { state: 'failed', error: incomplete } });
     });
   }
 
-  /** Of one with an output that was not waited for: it was canceled, or somebody else goes on with it. */
-  #endOfShort(): WriteBody {
+  /** Returns the end of a request with a missing output: canceled, or requeued to be resumed. */
+  #endWithMissingOutput(): WriteBody {
     if (this.dropped === undefined || isLoss(this.dropped)) return { type: 'give-back', reason: 'worker_stopped' };
     return { type: 'end', end: { state: 'canceled' } };
   }
 
-  /** Hands it back, behind all that was said. */
-  giveBack(reason: GiveBackReason): Promise<WriteOutcome> {
-    return this.#inSpan(`given back: ${reason}`, () => this.#push({ type: 'give-back', reason }));
+  /** Requeues the request after all earlier writes. A failure counts as an attempt. */
+  requeue(failure?: Failure): Promise<WriteOutcome> {
+    const reason = failure === undefined ? 'worker_stopped' : 'engine_failed';
+    return this.#inSpan(`requeued: ${reason}`, () => this.#push({ type: 'give-back', reason, failure }));
   }
 
-  /** Its time in this worker is a span, and what ends it is part of that. */
+  /** Runs the final write in a span that covers the request's time in this worker. */
   #inSpan<Result>(outcome: string, work: () => Promise<Result>): Promise<Result> {
     const { trace: parent, id, outputs } = this.envelope;
     const attributes = { 'darkroom.request_id': id, 'darkroom.outputs': outputs, 'darkroom.outcome': outcome };
@@ -272,10 +269,10 @@ export class ActiveRequest {
     this.#chain = this.#chain.then(step).catch((error: unknown) => this.#options.onError(this, error));
   }
 
-  /** Behind all that is being encoded. */
+  /** Writes after all pending encodings. */
   async #push(write: WriteBody): Promise<WriteOutcome> {
     await this.#chain;
-    this.progress.sayAll();
+    this.progress.flushAll();
     return this.#send(write);
   }
 
@@ -289,6 +286,13 @@ export class ActiveRequest {
   }
 
   #send(write: WriteBody): Promise<WriteOutcome> {
-    return this.#options.writes.push({ ...write, delivery: this.delivery }, this.#untilMs);
+    return this.#options.writes.push({ ...write, delivery: this.delivery }, this.#deadlineMs);
   }
+}
+
+/** Builds the failed end. For an unexpected error operators get its first line; the log has the stack. */
+function toFailedEnd({ code, message, cause }: EventOf<'request-failed'>): RequestEnd {
+  const known = code === 'out_of_memory' ? code : undefined;
+  const failure = cause === undefined ? undefined : failureOf(cause.split('\n', 1)[0]!, known);
+  return { state: 'failed', error: { code, message }, failure };
 }

@@ -4,26 +4,26 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { BytesKeeper } from './bytes-keeper.ts';
 
 const delivery = { id: 'tiny-1', token: 't' };
-const data = Buffer.from('a picture');
+const data = Buffer.from('an image');
 const reference = { name: 'p/tiny-1/outputs/t.0', from: 0, to: data.length };
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterEach(() => vi.useRealTimers());
 
-/** A keeper before a place that does as it is told. */
+/** A keeper on a blob store whose `put` the test defines. */
 function open(put: ByteStore['put']) {
   const bytes = { ...openBytes({ kind: 'directory', path: '/nowhere' }), put };
-  const store = { bytes, prefix: 'p' } as unknown as StoreConnection;
-  const keeper = new BytesKeeper({ store, log: silentLogger() });
+  const connection = { bytes, prefix: 'p' } as unknown as StoreConnection;
+  const keeper = new BytesKeeper({ store: connection, log: silentLogger() });
   const leaving = new AbortController();
   const output = { index: 0, data, contentType: 'image/png', signal: leaving.signal };
-  const keep = (untilMs = Infinity) => keeper.keepOutput(delivery, { ...output, untilMs });
-  const keepWork = (name: string) => keeper.keepWork(delivery, { kind: 'preview', name, data });
-  return { keeper, leaving, keep, keepWork };
+  const store = (untilMs = Infinity) => keeper.storeOutput(delivery, { ...output, untilMs });
+  const storeWork = (name: string) => keeper.storeWork(delivery, { kind: 'preview', name, data });
+  return { keeper, leaving, store, storeWork };
 }
 
-/** A promise that a test settles. */
-function held() {
+/** A `put` that the test settles. */
+function createPendingPut() {
   let settle: (() => void) | undefined;
   const put = (): Promise<void> => new Promise((resolve) => (settle = resolve));
   return { put, finish: () => settle?.() };
@@ -32,59 +32,59 @@ function held() {
 const hang = (): Promise<void> => new Promise(() => {});
 const fail = (): Promise<void> => Promise.reject(bytesUnavailable('put', new Error('away')));
 
-it('tries again until it is kept, and says meanwhile that outputs wait', async () => {
+it('retries until the output is stored, and reports meanwhile that the store is unavailable', async () => {
   const put = vi.fn<ByteStore['put']>().mockImplementation(fail);
-  const { keeper, keep } = open(put);
-  const kept = keep();
+  const { keeper, store } = open(put);
+  const stored = store();
   await vi.advanceTimersByTimeAsync(2000);
-  expect(keeper.isAway).toBe(true);
+  expect(keeper.isUnavailable).toBe(true);
   put.mockResolvedValue();
   await vi.advanceTimersByTimeAsync(1000);
-  expect(await kept).toEqual(reference);
-  expect(keeper.isAway).toBe(false);
+  expect(await stored).toEqual(reference);
+  expect(keeper.isUnavailable).toBe(false);
 });
 
-it('takes what says nothing for away', async () => {
-  const { keeper, keepWork } = open(hang);
-  const kept = keepWork('0.1');
+it('treats a store that does not answer as unavailable', async () => {
+  const { keeper, storeWork } = open(hang);
+  const stored = storeWork('0.1');
   await vi.advanceTimersByTimeAsync(2100);
-  expect(await kept).toBeUndefined();
-  expect(keeper.isAway).toBe(true);
+  expect(await stored).toBeUndefined();
+  expect(keeper.isUnavailable).toBe(true);
 });
 
-it('waits no longer for an output than its request may take', async () => {
-  const { keep } = open(hang);
-  const refused = keep(performance.now() + 3000).catch((error: unknown) => error);
+it("stops waiting for an output at its request's deadline", async () => {
+  const { store } = open(hang);
+  const refused = store(performance.now() + 3000).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(3100);
   expect(await refused).toMatchObject({ name: 'TimeoutError' });
 });
 
-it('lets go at once of what nobody wants from here any more', async () => {
-  const { leaving, keep } = open(hang);
-  const kept = keep();
+it('drops an output at once when it is no longer wanted', async () => {
+  const { leaving, store } = open(hang);
+  const stored = store();
   leaving.abort();
-  expect(await kept).toBeUndefined();
+  expect(await stored).toBeUndefined();
 });
 
-it('waits no more when it stops, but ends what is under way', async () => {
-  const { put, finish } = held();
-  const { keeper, keep } = open(put);
-  const kept = keep();
+it('finishes the write in progress on a stop, but starts no retry', async () => {
+  const { put, finish } = createPendingPut();
+  const { keeper, store } = open(put);
+  const stored = store();
   keeper.stop();
   finish();
-  expect(await kept).toEqual(reference);
+  expect(await stored).toEqual(reference);
   const other = open(fail);
-  const waiting = other.keep();
+  const waiting = other.store();
   await vi.advanceTimersByTimeAsync(100);
   other.keeper.stop();
   expect(await waiting).toBeUndefined();
 });
 
-it('keeps one preview at a time, and leaves the others out', async () => {
-  const { put, finish } = held();
-  const { keepWork } = open(put);
-  const first = keepWork('0.1');
-  expect(await keepWork('0.2')).toBeUndefined();
+it('stores one preview at a time and skips the others', async () => {
+  const { put, finish } = createPendingPut();
+  const { storeWork } = open(put);
+  const first = storeWork('0.1');
+  expect(await storeWork('0.2')).toBeUndefined();
   finish();
   expect(await first).toBeDefined();
 });

@@ -1,33 +1,32 @@
 /**
- * Puts the bytes of requests where this system keeps them (`BYTES_URL`), and gets what they begin with from there. While that is away,
- * outputs wait until their request's deadline, requests wait with their beginning, and go on then; previews and checkpoints, which can be
- * done without, are left out.
+ * Stores the bytes of requests in the blob store (`BYTES_URL`) and reads their inputs from there. While it is
+ * unavailable, outputs wait until their request's deadline and requests wait for their inputs; previews and checkpoints
+ * are skipped.
  */
-import { setTimeout as delay } from 'node:timers/promises';
-import { DarkroomError, within } from '@darkroom/core';
+import { DarkroomError, retry, withTimeLimit } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import {
   type Delivery,
-  encodeHeld,
-  type Held,
-  keepBytes,
+  encodeStoredValue,
+  type StoredValue,
+  storeBytes,
   readAttachments,
   type StoreConnection,
 } from '@darkroom/store';
 
 const pauseMs = 500;
-/** What says nothing for so long is away. */
-const limitMs = 10_000;
-/** Nothing waits longer for what can be done without. */
-const workLimitMs = 2000;
+/** A store that does not answer within this time is unavailable. */
+const outputTimeoutMs = 10_000;
+/** Timeout for previews and checkpoints, which are optional. */
+const workTimeoutMs = 2000;
 
-interface KeepOutputOptions {
+interface StoreOutputOptions {
   index: number;
   data: Uint8Array;
   contentType: string;
-  /** By `performance.now()`. */
+  /** Deadline by `performance.now()`. */
   untilMs: number;
-  /** Aborted when nobody wants it from here any more. */
+  /** Aborted when the output is no longer wanted from this worker. */
   signal: AbortSignal;
 }
 
@@ -35,10 +34,10 @@ export class BytesKeeper {
   readonly #store: StoreConnection;
   readonly #log: Logger;
   readonly #stopping = new AbortController();
-  /** What is under way of each request's work: one of a kind at a time. */
-  readonly #underWay = new Set<string>();
-  #isAway = false;
-  /** When a try failed last, by `performance.now()`. */
+  /** Previews and checkpoints in progress, as `<kind> <token>`: at most one of a kind per request. */
+  readonly #inProgress = new Set<string>();
+  #isUnavailable = false;
+  /** Time of the last failed try, by `performance.now()`. */
   #failedAtMs = -Infinity;
 
   constructor({ store, log }: { store: StoreConnection; log: Logger }) {
@@ -46,115 +45,119 @@ export class BytesKeeper {
     this.#log = log;
   }
 
-  /** Outputs wait here: no more of them are to come than there is room for. */
-  get isAway(): boolean {
-    return this.#isAway;
+  /** True while the blob store is unavailable and outputs wait here, so that no slots should be released. */
+  get isUnavailable(): boolean {
+    return this.#isUnavailable;
   }
 
-  /** What is away now is not waited for any more. */
+  /** Stops waiting for an unavailable store. */
   stop(): void {
     this.#stopping.abort();
   }
 
   /**
-   * What is kept of an output; undefined if it is not wanted any more, or not waited for.
+   * Stores an output. Returns where it is stored; undefined if it is no longer wanted or waited for.
    *
-   * @throws what the last try threw, after `untilMs`.
+   * @throws the error of the last try, after `untilMs`.
    */
-  async keepOutput(delivery: Delivery, options: KeepOutputOptions): Promise<Held | undefined> {
+  async storeOutput(delivery: Delivery, options: StoreOutputOptions): Promise<StoredValue | undefined> {
     const { index, data, contentType, untilMs, signal } = options;
-    // The log of its request holds a text anyway.
+    // The request's log contains a text anyway.
     if (this.#store.bytes === undefined || contentType.startsWith('text/')) return data;
     const what = { folder: 'outputs', name: `${index}`, data } as const;
-    return this.#waitOut((mostMs) => this.#keep(delivery, what, { signal, mostMs }), { untilMs, signal });
+    return this.#retry((timeoutMs) => this.#put(delivery, what, { signal, timeoutMs }), { untilMs, signal });
   }
 
   /**
-   * All that came with a request, as far as it is still there; undefined if it is not wanted any more, or not waited for.
+   * Reads the attachments of a request that still exist; undefined if they are no longer wanted or waited for.
    *
-   * @param signal aborted when nobody wants it from here any more: the request's deadline, too, is told by that.
-   * @throws what says that it can never be had from here.
+   * @param signal aborted when they are no longer wanted from this worker, at the deadline at the latest.
+   * @throws an error that means that they can never be read here.
    */
   async readAttachments(id: string, signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array> | undefined> {
     const read = (): Promise<ReadonlyMap<string, Uint8Array>> => readAttachments(this.#store, id);
-    // Who was not told where they are need not wait: another worker may know.
+    // Without a configured blob store, waiting does not help: another worker may have one.
     if (this.#store.bytes === undefined) return read();
-    return this.#waitOut((mostMs) => this.#try(read, { signal, mostMs }), { untilMs: Infinity, signal });
+    return this.#retry((timeoutMs) => this.#try(read, { signal, timeoutMs }), { untilMs: Infinity, signal });
   }
 
   /**
-   * What Redis is to hold of something that is of use while its request runs; undefined: it is done without. So it is while another
-   * of its kind is on its way.
+   * Stores a preview or checkpoint. Returns what Redis stores of it; undefined if it was skipped, because the store is
+   * unavailable or another one of its kind is in progress.
    */
-  async keepWork(
+  async storeWork(
     delivery: Delivery,
     { kind, name, data }: { kind: 'preview' | 'checkpoint'; name: string; data: Uint8Array },
   ): Promise<Uint8Array | undefined> {
     if (this.#store.bytes === undefined) return data;
     const key = `${kind} ${delivery.token}`;
-    if (this.#underWay.has(key) || (this.#isAway && performance.now() - this.#failedAtMs < pauseMs)) return undefined;
-    this.#underWay.add(key);
+    if (this.#inProgress.has(key) || (this.#isUnavailable && performance.now() - this.#failedAtMs < pauseMs))
+      return undefined;
+    this.#inProgress.add(key);
     const { signal } = new AbortController();
-    const keeping = this.#keep(
+    const storing = this.#put(
       delivery,
       { folder: 'work', name: `${kind}.${name}`, data },
-      { signal, mostMs: workLimitMs },
+      { signal, timeoutMs: workTimeoutMs },
     );
-    return keeping
+    return storing
       .then(
-        (held) => encodeHeld(held),
+        (stored) => encodeStoredValue(stored),
         () => undefined,
       )
-      .finally(() => this.#underWay.delete(key));
+      .finally(() => this.#inProgress.delete(key));
   }
 
-  #keep(
+  #put(
     delivery: Delivery,
-    what: Parameters<typeof keepBytes>[2],
-    limits: { signal: AbortSignal; mostMs: number },
-  ): Promise<Held> {
-    return this.#try(() => keepBytes(this.#store, delivery, what), limits);
+    what: Parameters<typeof storeBytes>[2],
+    limits: { signal: AbortSignal; timeoutMs: number },
+  ): Promise<StoredValue> {
+    return this.#try(() => storeBytes(this.#store, delivery, what), limits);
   }
 
-  /** Again and again while the store is away; undefined when that is not waited for any more. */
-  async #waitOut<Result>(
-    act: (mostMs: number) => Promise<Result>,
+  /** Retries while the store is unavailable; returns undefined when it is no longer waited for. */
+  async #retry<Result>(
+    act: (timeoutMs: number) => Promise<Result>,
     { untilMs, signal }: { untilMs: number; signal: AbortSignal },
   ): Promise<Result | undefined> {
-    for (;;) {
-      const leftMs = untilMs - performance.now();
-      try {
-        return await act(Math.max(1, Math.min(limitMs, leftMs)));
-      } catch (error) {
-        if (signal.aborted || this.#stopping.signal.aborted) return undefined;
-        if (!saysAway(error) || performance.now() >= untilMs) throw error;
-      }
-      await delay(pauseMs, undefined, { signal: AbortSignal.any([signal, this.#stopping.signal]) }).catch(() => {});
+    const stopping = this.#stopping.signal;
+    const isOver = (): boolean => signal.aborted || stopping.aborted;
+    const attempt = (): Promise<Result> => act(Math.max(1, Math.min(outputTimeoutMs, untilMs - performance.now())));
+    try {
+      return await retry(attempt, {
+        signals: [signal, stopping],
+        pauseMs: (error) =>
+          isOver() || !isUnavailableError(error) || performance.now() >= untilMs ? undefined : pauseMs,
+      });
+    } catch (error) {
+      if (isOver()) return undefined;
+      throw error;
     }
   }
 
-  /** Once, and takes note of whether the store is away. */
+  /** Tries once, and records whether the store is available. */
   async #try<Result>(
     act: () => Promise<Result>,
-    { signal, mostMs }: { signal: AbortSignal; mostMs: number },
+    { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
   ): Promise<Result> {
     try {
-      const result = await within(mostMs, signal, (both) => Promise.race([act(), aborted(both)]));
-      if (this.#isAway) this.#log.info('where bytes are kept is back');
-      this.#isAway = false;
+      const result = await withTimeLimit(timeoutMs, signal, (both) => Promise.race([act(), aborted(both)]));
+      if (this.#isUnavailable) this.#log.info('blob store available again');
+      this.#isUnavailable = false;
       return result;
     } catch (error) {
-      if (signal.aborted || !saysAway(error)) throw error;
-      if (!this.#isAway) this.#log.warn({ err: error }, 'where bytes are kept is away: outputs and beginnings wait');
-      this.#isAway = true;
+      if (signal.aborted || !isUnavailableError(error)) throw error;
+      if (!this.#isUnavailable) this.#log.warn({ err: error }, 'blob store unavailable: outputs and inputs wait');
+      this.#isUnavailable = true;
       this.#failedAtMs = performance.now();
       throw error;
     }
   }
 }
 
-/** It could not be reached, or said nothing for too long. */
-function saysAway(error: unknown): boolean {
+/** Returns true if the store could not be reached or did not answer in time. */
+function isUnavailableError(error: unknown): boolean {
   if (error instanceof DOMException) return error.name === 'TimeoutError';
   return DarkroomError.isInstance(error) && error.code === 'unavailable';
 }

@@ -1,6 +1,6 @@
 import type { OutputEncoder } from './output-encoder.ts';
 
-/** Those of a step, which are asked for in one go, are ready in one go too: writing them takes one call to Redis. */
+/** Makes the previews of one step resolve together, so that writing them takes one call to Redis. */
 export function gatherPreviews(encoder: OutputEncoder): OutputEncoder {
   let step: Promise<unknown>[] = [];
   return {
@@ -9,7 +9,7 @@ export function gatherPreviews(encoder: OutputEncoder): OutputEncoder {
       const encoding = encoder.encodePreview(preview);
       const ofStep = step;
       ofStep.push(encoding);
-      // By then all of them are there.
+      // After this microtask, all previews of the step are in the list.
       await Promise.resolve();
       if (step === ofStep) step = [];
       await Promise.allSettled(ofStep);

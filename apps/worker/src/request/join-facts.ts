@@ -1,7 +1,7 @@
-import type { Facts } from '@darkroom/core';
+import type { Metadata } from '@darkroom/core';
 
-/** What is said of two pieces of text together: strings are joined, of numbers the later stands. */
-export function joinFacts(left: Facts | undefined, right: Facts | undefined): Facts | undefined {
+/** Merges the metadata of two consecutive text chunks: strings are joined, of numbers the later one wins. */
+export function joinFacts(left: Metadata | undefined, right: Metadata | undefined): Metadata | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   const strings = Object.entries(right).map(([name, value]) => {
     const before = left[name];

@@ -1,10 +1,10 @@
 import { readMetadata } from '@darkroom/client';
-import { encodePicture } from '@darkroom/imaging';
-import type { PictureInput } from '@darkroom/kinds';
+import { encodeImage } from '@darkroom/imaging';
+import type { ImageInput } from '@darkroom/kinds';
 import { expect, it } from 'vitest';
-import { asTheyAre, encoderOf, withRecipes } from './output-encoder.ts';
+import { passThrough, encoderOf, addGenerationMetadata } from './output-encoder.ts';
 
-const input: PictureInput = {
+const input: ImageInput = {
   prompt: 'a fox',
   negativePrompt: '',
   width: 8,
@@ -20,23 +20,26 @@ const input: PictureInput = {
   previewEvery: 5,
 };
 const output = { data: new Uint8Array(8 * 8 * 3).fill(77), facts: { width: 8, height: 8, seed: 2 } };
-const encoder = encoderOf('picture', { pngLevel: 4, modelId: 'tiny' });
+const encoder = encoderOf('image', 'tiny');
 
-it.each(['png', 'jpeg', 'webp'] as const)('a %s says how it was made only if it is to', async (outputFormat) => {
-  const plain = await encoder.encodeOutput({ ...input, outputFormat }, output);
-  expect(plain).toEqual(await encodePicture(output, { outputFormat, outputCompression: 100 }));
-  expect(readMetadata(plain.data)).toBeUndefined();
-  const said = await encoder.encodeOutput({ ...input, outputFormat, metadata: true }, output);
-  expect(readMetadata(said.data)).toMatchObject({ model: 'tiny', prompt: 'a fox', seed: 2, size: '8x8' });
-});
+it.each(['png', 'jpeg', 'webp'] as const)(
+  'writes generation metadata to a %s only on request',
+  async (outputFormat) => {
+    const plain = await encoder.encodeOutput({ ...input, outputFormat }, output);
+    expect(plain).toEqual(await encodeImage(output, { outputFormat, outputCompression: 100 }));
+    expect(readMetadata(plain.data)).toBeUndefined();
+    const encoded = await encoder.encodeOutput({ ...input, outputFormat, metadata: true }, output);
+    expect(readMetadata(encoded.data)).toMatchObject({ model: 'tiny', prompt: 'a fox', seed: 2, size: '8x8' });
+  },
+);
 
-it('the file of another server or a module says it too, and a text never does', async () => {
+it('writes generation metadata to files from upstreams and modules too, and never to a text', async () => {
   const { data, contentType } = await encoder.encodeOutput(input, output);
-  const theirs = withRecipes(asTheyAre, 'theirs');
+  const external = addGenerationMetadata(passThrough, 'external');
   const made = { data, contentType, facts: {} };
-  expect((await theirs.encodeOutput(input, made)).data).toBe(data);
-  const said = await theirs.encodeOutput({ ...input, metadata: true }, made);
-  expect(readMetadata(said.data)).toMatchObject({ model: 'theirs', seed: 1 });
+  expect((await external.encodeOutput(input, made)).data).toBe(data);
+  const encoded = await external.encodeOutput({ ...input, metadata: true }, made);
+  expect(readMetadata(encoded.data)).toMatchObject({ model: 'external', seed: 1 });
   const text = { data: Buffer.from('a text'), facts: {} };
-  expect((await theirs.encodeOutput({ prompt: [1] }, text)).data).toBe(text.data);
+  expect((await external.encodeOutput({ prompt: [1] }, text)).data).toBe(text.data);
 });

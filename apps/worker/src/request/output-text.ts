@@ -1,64 +1,73 @@
-import type { ChangedText, TextEvent, TextPiece } from '@darkroom/core';
+import type { ChangedText, StoredTextEvent, TextChunk } from '@darkroom/core';
 import { joinFacts } from './join-facts.ts';
 
-/** Pieces of one output's text after which the log is made one snapshot: what a late reader has to read, or an eighth of all there were. */
-const longestLog = 64;
+/**
+ * Max. log entries of one output's text before a full snapshot replaces them: 64, or an eighth of all entries so far.
+ */
+const minEntriesPerSnapshot = 64;
 
-/** A piece of text as it comes from the engine. */
-export type SaidPiece = { type: 'delta' | 'snapshot' } & TextPiece;
+/** A text chunk from the engine. */
+export type TextChunkWrite = { type: 'delta' | 'snapshot' } & TextChunk;
 
-type WholeText = TextPiece & ChangedText;
+type WholeText = TextChunk & ChangedText;
 
-/** What is to be written beside a piece of text. */
+/** Writes that accompany a text chunk. */
 export interface TextNotes {
-  /** Before it: from here on it says something else than what stands, which a rerun may do. `whole` is there then. */
+  /**
+   * To write first: from this offset on the text differs from the published one, as a rerun may. `whole` is then set
+   * too.
+   */
   differsFrom?: number;
-  /** Before it: all that stands before it and stays, in place of what was written of it. Who comes later never reads what was taken back. */
+  /**
+   * To write first: the full stable text before the chunk, replacing its log entries. New readers skip what was reset.
+   */
   whole?: WholeText;
-  /** It stands already: readers have it. */
+  /** The chunk is already published. */
   isRepeated?: true;
 }
 
 /**
- * The text of one output as its readers see it, to be said again as a whole from time to time. The longer it is, the more
- * rarely: what is said again is in all a few times the text.
+ * The published text of one output. Writes a full snapshot from time to time, less often as the text grows, so that all
+ * snapshots together are a few times the text.
  */
 export class OutputTextLog {
-  /** What stays: all before the block that is worked on. */
-  #stable: TextPiece = { offset: 0, text: '' };
-  /** The last snapshot, in whose place another may come. */
-  #block: TextPiece | undefined;
-  /** The least place from which on something was taken back. */
+  /** Text that is final: everything before the block being denoised. */
+  #stable: TextChunk = { offset: 0, text: '' };
+  /** Last snapshot, which another one may replace. */
+  #block: TextChunk | undefined;
+  /** Lowest offset that was ever reset. */
   #changedFrom: number | undefined;
   #entries = 0;
   #allEntries = 0;
-  /** Something was lost that is not known here. */
+  /** Part of the text is unknown here, so no full snapshot is possible. */
   #isPartial = false;
 
-  /** `said`: by earlier deliveries. */
-  constructor(said: readonly TextEvent[] = []) {
-    for (const event of said) {
+  /** @param events events published by earlier deliveries. */
+  constructor(events: readonly StoredTextEvent[] = []) {
+    for (const event of events) {
       const changedFrom = event.type === 'reset' ? event.offset : event.changedFrom;
       if (changedFrom !== undefined) this.#change(changedFrom);
-      if (event.type === 'reset') this.#cut(event.offset);
-      else this.#take(event);
+      if (event.type === 'reset') this.#truncate(event.offset);
+      else this.#apply(event);
     }
   }
 
-  add(piece: SaidPiece): TextNotes {
-    const { type, offset, text } = piece;
-    const standing = this.#text.slice(offset);
+  add(chunk: TextChunkWrite): TextNotes {
+    const { type, offset, text } = chunk;
+    const published = this.#text.slice(offset);
     this.#isPartial ||= offset > this.#text.length;
     if (this.#isPartial) return {};
-    if (this.#stands(piece)) return { isRepeated: true };
-    const differs = type === 'delta' && !text.startsWith(standing);
+    if (this.#isPublished(chunk)) return { isRepeated: true };
+    const differs = type === 'delta' && !text.startsWith(published);
     if (differs) this.#change(offset);
-    const whole = this.#take(piece, differs);
+    const whole = this.#apply(chunk, differs);
     return { ...(differs && { differsFrom: offset }), ...(whole && { whole }) };
   }
 
-  /** What is to be written where readers would not have the output: a rerun may have said less than stands, or nothing. */
-  endedAs(output: string): Pick<TextNotes, 'differsFrom' | 'whole'> {
+  /**
+   * Returns the writes needed when the published text differs from the final output: a rerun may write less or nothing.
+   */
+  finish(output: string): Pick<TextNotes, 'differsFrom' | 'whole'> {
     const standing = this.#text;
     if (this.#isPartial || standing === output) return {};
     let differsFrom = 0;
@@ -66,12 +75,12 @@ export class OutputTextLog {
     return { differsFrom, whole: { offset: 0, text: output, changedFrom: this.#changeAt(differsFrom) } };
   }
 
-  /** Whether readers have it: a rerun says what was said before, and shows blocks in work that are done. */
-  #stands(piece: SaidPiece): boolean {
-    const { type, offset, text, done } = piece;
+  /** Returns true if the chunk is already published: a rerun repeats text, and denoises blocks that are final. */
+  #isPublished(chunk: TextChunkWrite): boolean {
+    const { type, offset, text, done } = chunk;
     const { text: stable, done: stableDone } = this.#stable;
-    if (!stays(piece)) return offset < stable.length;
-    // Tokens that are no text yet stand nowhere, and are counted.
+    if (!isFinal(chunk)) return offset < stable.length;
+    // Tokens without text yet are only counted.
     if (text === '') return done !== undefined && stableDone !== undefined && done <= stableDone;
     return type === 'delta' ? this.#text.startsWith(text, offset) : stable.startsWith(text, offset);
   }
@@ -80,21 +89,21 @@ export class OutputTextLog {
     return this.#stable.text + (this.#block?.text ?? '');
   }
 
-  /** @returns all that stands before the piece and stays, when it should take the place of what was written of it. */
-  #take(said: SaidPiece, differs = false): WholeText | undefined {
-    const { type, offset, text, done, facts } = said;
+  /** Applies a chunk. @returns the full stable text before it if a snapshot is due. */
+  #apply(chunk: TextChunkWrite, differs = false): WholeText | undefined {
+    const { type, offset, text, done, facts } = chunk;
     const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
-    // What stands before the place where the next piece begins is not worked on any more.
+    // A chunk that starts later makes the block before it final.
     if (this.#block !== undefined && (type === 'delta' || offset > this.#block.offset)) {
       this.#stable = append(this.#stable, this.#block);
       this.#block = undefined;
     }
     this.#isPartial ||= offset > this.#stable.text.length;
-    this.#cut(offset);
+    this.#truncate(offset);
     const changedFrom = this.#changedFrom;
     const whole =
       this.#isDue() || differs ? { ...this.#stable, ...(changedFrom !== undefined && { changedFrom }) } : undefined;
-    const isStable = stays(said);
+    const isStable = isFinal(chunk);
     if (isStable) this.#stable = append(this.#stable, piece);
     this.#block = isStable ? undefined : piece;
     return whole;
@@ -108,28 +117,29 @@ export class OutputTextLog {
     this.#changedFrom = this.#changeAt(offset);
   }
 
-  /** Of a beginning nobody knows the facts. */
-  #cut(length: number): void {
+  /** Truncates the stable text; the metadata of a prefix is unknown. */
+  #truncate(length: number): void {
     if (this.#block !== undefined && length < this.#stable.text.length) this.#block = undefined;
     if (length < this.#stable.text.length) this.#stable = { offset: 0, text: this.#stable.text.slice(0, length) };
   }
 
-  /** Counts a piece. Not while the same block is worked on, of which there are few. */
+  /** Counts an entry. @returns true if a full snapshot is due; never while a block is being denoised. */
   #isDue(): boolean {
     this.#entries += 1;
     this.#allEntries += 1;
-    if (this.#block !== undefined || this.#entries <= Math.max(longestLog, this.#allEntries / 8)) return false;
+    if (this.#block !== undefined || this.#entries <= Math.max(minEntriesPerSnapshot, this.#allEntries / 8))
+      return false;
     this.#entries = 1;
     return true;
   }
 }
 
-/** It is not worked on any more, as is what says nothing of itself. */
-function stays({ type, facts, isWhole }: SaidPiece & { isWhole?: true }): boolean {
+/** Returns true if the chunk is final: all are, except snapshots with metadata that do not report settled tokens. */
+function isFinal({ type, facts, isWhole }: TextChunkWrite & { isWhole?: true }): boolean {
   return type === 'delta' || isWhole === true || facts === undefined || facts['settled'] !== undefined;
 }
 
-function append(whole: TextPiece, { text, done, facts: right }: TextPiece): TextPiece {
+function append(whole: TextChunk, { text, done, facts: right }: TextChunk): TextChunk {
   const facts = joinFacts(whole.facts, right);
   return { offset: 0, text: whole.text + text, ...(done !== undefined && { done }), ...(facts && { facts }) };
 }

@@ -1,26 +1,35 @@
-/** What a worker writes, against a real Redis: in order, in few calls, once. */
+/** Writes of a worker to a real Redis: in order, in few calls, once. */
 import { once } from 'node:events';
-import type { OutputText, RequestEvent } from '@darkroom/core';
+import { createRequestId, type OutputText, type StoredEvent } from '@darkroom/core';
 import {
   admitRequest,
   connectStore,
   type Delivery,
   readEvents,
+  readRequest,
   readStats,
   registerWorker,
   type RequestWrite,
   type StoreConnection,
   type WorkerIdentity,
 } from '@darkroom/store';
-import { dispatchNext, openRedisProxy, openTestStore, startPrivateRedis, testEnvelope } from '@darkroom/testing';
+import {
+  dispatchNext,
+  openRedisProxy,
+  openTestStore,
+  seedRunning,
+  startPrivateRedis,
+  testEnvelope,
+} from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { WriteQueue } from './write-queue.ts';
 
-const identity: WorkerIdentity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+const identity: WorkerIdentity = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
+const getIdentity = (): WorkerIdentity => identity;
 const never = Infinity;
 const anHourMs = 3_600_000;
 
-/** A request that the worker has. */
+/** Starts a request on the worker. */
 async function run(store: StoreConnection, outputs = 1): Promise<Delivery> {
   await registerWorker(store, identity, { state: 'ready', capacity: 8, info: {} });
   await admitRequest(store, testEnvelope({ outputs }), { queueMaxLength: 100, unserved: 'accept' });
@@ -36,8 +45,8 @@ function delta(delivery: Delivery, offset: number, text: string, more: Partial<O
   return { type: 'delta', delivery, index: 0, offset, text, ...more };
 }
 
-/** What there is since the request was started. */
-async function events(store: StoreConnection, { id }: Delivery): Promise<RequestEvent[]> {
+/** Events since the request started. */
+async function events(store: StoreConnection, { id }: Delivery): Promise<StoredEvent[]> {
   return readEvents(store, id, { after: 2, limit: 1000 });
 }
 
@@ -45,17 +54,17 @@ async function texts(store: StoreConnection, delivery: Delivery): Promise<string
   return (await events(store, delivery)).map((event) => ('text' in event ? event.text : event.type));
 }
 
-/** The calls to Redis, and how many writes each brought; `hold` keeps the next from being made until `release`. */
+/** Records the calls to Redis and their number of writes; `hold` delays the next call until `release`. */
 function watchCalls(store: StoreConnection) {
   const redis = store.redis as unknown as Record<'events/write-batch', (...values: unknown[]) => Promise<unknown>>;
   const send = redis['events/write-batch'].bind(redis);
   const calls = vi.spyOn(redis, 'events/write-batch');
   return {
     get sizes() {
-      return calls.mock.calls.map((values) => (values.length - 5) / 8);
+      return calls.mock.calls.map((values) => (values.length - 4) / 8);
     },
-    /** What the writes of the last one are. */
-    last: () => calls.mock.calls.at(-1)!.filter((_value, at) => at >= 5 && (at - 5) % 8 === 0),
+    /** Types of the writes in the last call. */
+    last: () => calls.mock.calls.at(-1)!.filter((_value, at) => at >= 4 && (at - 4) % 8 === 0),
     hold() {
       const held = new AbortController();
       const over = once(held.signal, 'abort');
@@ -65,11 +74,11 @@ function watchCalls(store: StoreConnection) {
   };
 }
 
-it('what gathers while a call is under way goes out with the next, in the order in which it was said', async () => {
+it('batches writes queued during a call into the next call, in order', async () => {
   const store = openTestStore();
   const [one, other] = [await run(store), await run(store)];
   const calls = watchCalls(store);
-  const queue = new WriteQueue({ store, identity });
+  const queue = new WriteQueue({ store, getIdentity });
   const { release } = calls.hold();
   const first = queue.push(progress(one, 1), never);
   await expect.poll(() => calls.sizes).toEqual([1]);
@@ -87,31 +96,31 @@ it('what gathers while a call is under way goes out with the next, in the order 
     expect((await events(store, delivery)).map((event) => 'done' in event && event.done)).toEqual(expected);
 });
 
-it('no call brings more than Redis does in a moment', async () => {
+it('limits the number of writes and bytes per call', async () => {
   const store = openTestStore();
   const delivery = await run(store);
   const calls = watchCalls(store);
-  const queue = new WriteQueue({ store, identity });
+  const queue = new WriteQueue({ store, getIdentity });
   await Promise.all(Array.from({ length: 300 }, (_value, done) => queue.push(progress(delivery, done), never)));
   expect(calls.sizes).toEqual([128, 128, 44]);
   const data = Buffer.alloc(400_000);
   const saves = [1, 2, 3].map((done): RequestWrite => ({ type: 'checkpoint', delivery, index: 0, done, data }));
   await Promise.all(saves.map((save) => queue.push(save, never)));
   expect(calls.sizes.slice(3)).toEqual([2, 1]);
-  // Of text, what is said of each token weighs most.
+  // Of a text, the metadata of its tokens is the largest part.
   const logprobs = 'x'.repeat(400_000);
-  const said = [0, 1, 2].map((at) => ({ ...delta(delivery, at, 'x', { facts: { logprobs } }), type: 'snapshot' }));
-  await Promise.all(said.map((piece) => queue.push(piece as RequestWrite, never)));
+  const snapshots = [0, 1, 2].map((at) => ({ ...delta(delivery, at, 'x', { facts: { logprobs } }), type: 'snapshot' }));
+  await Promise.all(snapshots.map((snapshot) => queue.push(snapshot as RequestWrite, never)));
   expect(calls.sizes.slice(5)).toEqual([2, 1]);
 });
 
-it('text waits for more of it until its interval is over, and for nothing else', async () => {
+it('delays text until its interval has passed or another write is sent', async () => {
   const store = openTestStore();
   const [one, other] = [await run(store), await run(store)];
   const calls = watchCalls(store);
-  const queue = new WriteQueue({ store, identity, textIntervalMs: anHourMs });
+  const queue = new WriteQueue({ store, getIdentity, textIntervalMs: anHourMs });
   expect(await queue.push(delta(one, 0, 'a '), never)).toBe('written');
-  // Each after the last call has come back: the interval counts, not whether one is under way.
+  // Each after the previous call has returned, so only the interval delays it.
   await store.redis.ping();
   const waiting = [queue.push(delta(one, 2, 're'), never)];
   await store.redis.ping();
@@ -126,11 +135,11 @@ it('text waits for more of it until its interval is over, and for nothing else',
   expect(await texts(store, one)).toEqual(['a ', 'red fox']);
 });
 
-it('the progress of a text waits with it, only the newest is written, and all are told', async () => {
+it("delays a text's progress with the text, writes only the latest, and resolves all", async () => {
   const store = openTestStore();
   const delivery = await run(store, 2);
   const calls = watchCalls(store);
-  const queue = new WriteQueue({ store, identity, textIntervalMs: anHourMs });
+  const queue = new WriteQueue({ store, getIdentity, textIntervalMs: anHourMs });
   const ofText = (index: number, done: number): RequestWrite => ({
     type: 'progress',
     delivery,
@@ -149,18 +158,18 @@ it('the progress of a text waits with it, only the newest is written, and all ar
     waiting.push(...step(done));
     await store.redis.ping();
   }
-  // What only makes the log shorter is nothing that anybody waits for.
+  // A full snapshot only shortens the log, so it waits too.
   waiting.push(queue.push({ ...delta(delivery, 0, '1234'), type: 'snapshot', isWhole: true } as RequestWrite, never));
   await store.redis.ping();
   expect(calls.sizes).toEqual([4]);
   waiting.push(queue.push({ type: 'checkpoint', delivery, index: 0, done: 4, data: Buffer.from('x') }, never));
   expect(new Set(await Promise.all(waiting))).toEqual(new Set(['written']));
   expect(calls.sizes).toEqual([4, 6]);
-  const said = (await events(store, delivery)).map((event) =>
+  const published = (await events(store, delivery)).map((event) =>
     event.type === 'progress' ? [event.index, event.done] : 'text' in event && [event.index, event.text],
   );
-  // All that came before the whole of the first text is gone.
-  expect(said).toEqual([
+  // The full snapshot replaces all earlier events of the first text.
+  expect(published).toEqual([
     [1, 1],
     [1, '1'],
     [1, '234'],
@@ -169,11 +178,11 @@ it('the progress of a text waits with it, only the newest is written, and all ar
   ]);
 });
 
-it('a checkpoint of text waits with it, and only the newest is written, never before its text', async () => {
+it("delays a text's checkpoint with the text, and writes only the latest, never before its text", async () => {
   const store = openTestStore();
   const delivery = await run(store);
   const calls = watchCalls(store);
-  const queue = new WriteQueue({ store, identity, textIntervalMs: anHourMs });
+  const queue = new WriteQueue({ store, getIdentity, textIntervalMs: anHourMs });
   await queue.push(delta(delivery, 0, 'a'), never);
   const waiting: Promise<unknown>[] = [];
   for (const [done, letter] of [
@@ -194,19 +203,19 @@ it('a checkpoint of text waits with it, and only the newest is written, never be
   expect(await texts(store, delivery)).toEqual(['a', 'bc']);
 });
 
-it('text goes out by itself when its interval is over', async () => {
+it('writes text when its interval has passed', async () => {
   const store = openTestStore();
   const delivery = await run(store);
-  const queue = new WriteQueue({ store, identity, textIntervalMs: 5 });
+  const queue = new WriteQueue({ store, getIdentity, textIntervalMs: 5 });
   for (const [offset, text] of ['a', 'b', 'c'].entries())
     expect(await queue.push(delta(delivery, offset, text), never)).toBe('written');
   expect(await texts(store, delivery)).toEqual(['a', 'b', 'c']);
 });
 
-it('joins pieces of one text only, and never across what the request says between them beside text', async () => {
+it('joins chunks of one text only, and never across another write of the request', async () => {
   const store = openTestStore();
   const [one, other] = [await run(store, 2), await run(store)];
-  const queue = new WriteQueue({ store, identity });
+  const queue = new WriteQueue({ store, getIdentity });
   const writes = [
     delta(one, 0, 'a', { facts: { tokens: 1, ids: '7,' } }),
     progress(other, 1),
@@ -221,13 +230,13 @@ it('joins pieces of one text only, and never across what the request says betwee
   expect((await events(store, one))[0]).toMatchObject({ offset: 0, facts: { tokens: 2, ids: '7,8,9,' } });
 });
 
-it('a batch whose answer got lost is sent again and written once, and gives slots back once', async () => {
+it('resends a batch whose answer was lost, and applies it once, releasing slots once', async () => {
   const proxy = await openRedisProxy();
   const store = openTestStore();
   const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix });
   onTestFinished(() => behindProxy.close());
   const delivery = await run(store, 3);
-  const queue = new WriteQueue({ store: behindProxy, identity });
+  const queue = new WriteQueue({ store: behindProxy, getIdentity });
   await queue.push(progress(delivery, 1), never);
   proxy.loseNextAnswer();
   const outcomes = await Promise.all([
@@ -241,11 +250,11 @@ it('a batch whose answer got lost is sent again and written once, and gives slot
   expect(await readStats(store, 'tiny')).toMatchObject({ slots: 8, freeSlots: 6 });
 });
 
-it('what was encoded in one go goes out in one call', async () => {
+it('sends outputs encoded in the same tick in one call', async () => {
   const store = openTestStore();
   const deliveries = [await run(store), await run(store), await run(store)];
   const calls = watchCalls(store);
-  const queue = new WriteQueue({ store, identity });
+  const queue = new WriteQueue({ store, getIdentity });
   const steps = deliveries.map(async (delivery, turns) => {
     for (let turn = 0; turn < 10 * turns; turn++) await Promise.resolve();
     return queue.push(progress(delivery, 1), never);
@@ -254,13 +263,13 @@ it('what was encoded in one go goes out in one call', async () => {
   expect(calls.sizes).toEqual([3]);
 });
 
-it('while Redis cannot write it tries again, for as long as somebody waits for it', async () => {
+it("retries while Redis cannot write, until the request's deadline", async () => {
   const redis = await startPrivateRedis();
   onTestFinished(() => redis.stop());
   const store = connectStore({ url: redis.url });
   onTestFinished(() => store.close());
   const [one, other] = [await run(store), await run(store)];
-  const queue = new WriteQueue({ store, identity });
+  const queue = new WriteQueue({ store, getIdentity });
   await store.redis.config('SET', 'min-replicas-to-write', '1');
   await expect(queue.push(progress(one, 1), performance.now())).rejects.toThrow('NOREPLICAS');
   const calls = watchCalls(store);
@@ -271,10 +280,10 @@ it('while Redis cannot write it tries again, for as long as somebody waits for i
   expect([await texts(store, one), await texts(store, other)]).toEqual([[], ['progress']]);
 });
 
-it('says what became of each, however many go out together', async () => {
+it('returns the outcome of each write of a batch', async () => {
   const store = openTestStore();
   const [mine, lost] = [await run(store), await run(store)];
-  const queue = new WriteQueue({ store, identity });
+  const queue = new WriteQueue({ store, getIdentity });
   const writes: RequestWrite[] = [
     progress(mine, 1),
     progress({ ...lost, token: 'of an earlier delivery' }, 1),
@@ -284,4 +293,25 @@ it('says what became of each, however many go out together', async () => {
   ];
   const outcomes = await Promise.all(writes.map((write) => queue.push(write, never)));
   expect(outcomes).toEqual(['written', 'lost', 'incomplete', 'finished', 'ended']);
+});
+
+it('writes to the shard that the write was pushed in after the worker has moved', async () => {
+  const store = openTestStore();
+  const shard = 'tiny~1';
+  const id = createRequestId({ model: shard, nowMs: Date.now(), owner: '', secret: 'test' });
+  const [running, orphaned] = [await run(store), await run(store)];
+  const { delivery: elsewhere } = await seedRunning(store, { id, worker: { model: shard } });
+  const calls = watchCalls(store);
+  let current = identity;
+  const queue = new WriteQueue({ store, getIdentity: () => current });
+  const { release } = calls.hold();
+  const outcomes = [queue.push(progress(running, 1), never)];
+  await expect.poll(() => calls.sizes).toEqual([1]);
+  outcomes.push(queue.push({ type: 'give-back', delivery: orphaned, reason: 'worker_stopped' }, never));
+  current = { ...identity, shard };
+  outcomes.push(queue.push(progress(elsewhere, 1), never));
+  release();
+  expect(await Promise.all(outcomes)).toEqual(['written', 'requeued', 'written']);
+  expect(calls.sizes).toEqual([1, 1, 1]);
+  expect(await readRequest(store, orphaned.id)).toMatchObject({ request: { state: 'queued' } });
 });

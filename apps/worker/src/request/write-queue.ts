@@ -1,9 +1,10 @@
 /**
- * All that a worker writes, in the order in which it was said. What gathers while a call to Redis is under way goes out with the
- * next one, so a step of many requests costs one call; pieces of text wait a little for more of them, and of the progress and the
- * checkpoints beside them only the newest are written, never before the text. While Redis is away what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
+ * Batches all writes of a worker, in order: writes queued during a call to Redis go out with the next call. Text chunks
+ * wait briefly to be merged; only the latest progress and checkpoint of a text are written, after the text they cover.
+ * While Redis is unavailable, writes wait until their deadline; the queue is bounded, since no new requests arrive.
  */
 import { setImmediate } from 'node:timers/promises';
+import { WakeSignal } from '@darkroom/core';
 import {
   type RequestWrite,
   type StoreConnection,
@@ -16,20 +17,23 @@ import { joinFacts } from './join-facts.ts';
 
 export interface WriteQueueOptions {
   store: StoreConnection;
-  identity: WorkerIdentity;
-  /** Text goes out so long after the last call at the earliest, unless something else does, ms. */
+  /** Returns the worker's current identity. */
+  getIdentity: () => WorkerIdentity;
+  /** Minimum interval between the last call and a call that writes only text, ms. */
   textIntervalMs?: number;
 }
 
 interface Entry {
   write: RequestWrite;
-  /** When it is of no use any more, by `performance.now()`. */
+  /** Identity at the time of the push: the worker may move to another shard before the write is sent. */
+  identity: WorkerIdentity;
+  /** Time by `performance.now()` after which the write is useless. */
   untilMs: number;
   outcome: Promise<WriteOutcome>;
   resolve: (outcome: Promise<WriteOutcome>) => void;
 }
 
-/** What is written, whatever delivery it is of. */
+/** A write without its delivery. */
 export type WriteBody = RequestWrite extends infer Write
   ? Write extends RequestWrite
     ? Omit<Write, 'delivery'>
@@ -38,9 +42,9 @@ export type WriteBody = RequestWrite extends infer Write
 
 type Delta = Extract<RequestWrite, { type: 'delta' }>;
 
-/** One call holds up all others of Redis for as long as it takes. */
-const mostWrites = 128;
-const mostBytes = 1_048_576;
+/** Limits per call: its script blocks all other Redis clients while it runs. */
+const maxWritesPerCall = 128;
+const maxBytesPerCall = 1_048_576;
 
 export class WriteQueue {
   readonly #options: Required<WriteQueueOptions>;
@@ -48,38 +52,43 @@ export class WriteQueue {
   #batch = 0;
   #isSending = false;
   #sentAtMs = -Infinity;
-  /** Ends a wait for more text. */
-  #hurry = (): void => {};
+  /** Ends the wait for more text. */
+  readonly #hasUrgent = new WakeSignal();
 
   constructor({ textIntervalMs = 50, ...options }: WriteQueueOptions) {
     this.#options = { ...options, textIntervalMs };
   }
 
-  /** Resolves when it is written, or refused. Rejects with what the last try threw: after `untilMs`, or when Redis refuses it. */
-  push(write: RequestWrite, untilMs: number): Promise<WriteOutcome> {
-    const { outcome } = this.#join(write) ?? this.#append(write, untilMs);
+  /**
+   * Queues a write. Resolves when the write is stored or refused.
+   *
+   * @param identity the worker that has the lease. The write goes to its shard, even if the worker has moved since.
+   * @throws the error of the last try, after `untilMs` or when Redis rejects the write.
+   */
+  push(write: RequestWrite, untilMs: number, identity = this.#options.getIdentity()): Promise<WriteOutcome> {
+    const { outcome } = this.#join(write) ?? this.#append(write, identity, untilMs);
     if (!this.#isSending) void this.#send();
     return outcome;
   }
 
-  #append(write: RequestWrite, untilMs: number): Entry {
+  #append(write: RequestWrite, identity: WorkerIdentity, untilMs: number): Entry {
     let resolve!: Entry['resolve'];
     const outcome = new Promise<WriteOutcome>((settle) => (resolve = settle));
-    const entry = { write, untilMs, outcome, resolve };
+    const entry = { write, identity, untilMs, outcome, resolve };
     this.#entries.push(entry);
-    if (outputOfText(write) === undefined) this.#hurry();
+    if (outputOfText(write) === undefined) this.#hasUrgent.wake();
     return entry;
   }
 
-  /** Adds to what waits already. */
+  /** Merges the write into a queued one if possible. */
   #join(write: RequestWrite): Entry | undefined {
     if (write.type === 'delta') return this.#joinText(write);
     const output = outputOfText(write);
     const { type } = write;
     if ((type !== 'progress' && type !== 'checkpoint') || output === undefined) return undefined;
-    // Only how far it is by now is worth a call.
+    // Replace the queued one: only the latest progress or checkpoint is written.
     const entry = this.#entries.find(
-      ({ write: other }) => isOfSame(other, write) && other.type === type && outputOfText(other) === output,
+      ({ write: other }) => isSameDelivery(other, write) && other.type === type && outputOfText(other) === output,
     );
     if (entry === undefined) return undefined;
     this.#entries = [...this.#entries.filter((other) => other !== entry), entry];
@@ -87,11 +96,14 @@ export class WriteQueue {
     return entry;
   }
 
-  /** Where nothing of the same request stands between, but other texts, how far they are, and where they would go on. */
+  /**
+   * Appends a chunk to the last queued chunk of its output. Between the two, the request may have queued text of other
+   * outputs, progress and checkpoints, but no other write.
+   */
   #joinText(write: Delta): Entry | undefined {
     const entry = this.#entries.findLast(({ write: other }) => {
       const isSameText = 'index' in other && other.index === write.index && other.type !== 'checkpoint';
-      return isOfSame(other, write) && (isSameText || outputOfText(other) === undefined);
+      return isSameDelivery(other, write) && (isSameText || outputOfText(other) === undefined);
     });
     if (entry?.write.type !== 'delta') return undefined;
     const { offset, text, facts: before } = entry.write;
@@ -102,30 +114,33 @@ export class WriteQueue {
 
   async #send(): Promise<void> {
     this.#isSending = true;
-    // What is said in one go goes out together, also where it was encoded.
+    // Wait for other writes of the same tick, including those that are encoded before they are pushed.
     await setImmediate();
     while (this.#entries.length > 0) {
       await this.#waitForText();
       this.#sentAtMs = performance.now();
       await this.#sendBatch(this.#take());
     }
-    // No await between the last look and here, so nothing can be pushed between.
+    // There is no await after the loop's last check, so no write can be missed.
     this.#isSending = false;
   }
 
+  /** Takes the writes of the next call, which all go to one shard. */
   #take(): Entry[] {
     let bytes = 0;
     let count = 0;
-    for (const { write } of this.#entries) {
+    for (const { write, identity } of this.#entries) {
       bytes += bytesOf(write);
-      if (count > 0 && (bytes > mostBytes || count === mostWrites)) break;
+      const isFull = bytes > maxBytesPerCall || count === maxWritesPerCall;
+      if (count > 0 && (isFull || identity.shard !== this.#entries[0]!.identity.shard)) break;
       count += 1;
     }
     return this.#entries.splice(0, count);
   }
 
   async #sendBatch(entries: readonly Entry[]): Promise<void> {
-    const { store, identity } = this.#options;
+    const { store } = this.#options;
+    const { identity } = entries[0]!;
     const batch = ++this.#batch;
     const untilMs = Math.max(...entries.map((entry) => entry.untilMs));
     const writes = entries.map(({ write }) => write);
@@ -137,17 +152,12 @@ export class WriteQueue {
   async #waitForText(): Promise<void> {
     const leftMs = this.#sentAtMs + this.#options.textIntervalMs - performance.now();
     if (leftMs <= 0 || this.#entries.some(({ write }) => outputOfText(write) === undefined)) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, leftMs);
-      this.#hurry = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    this.#hasUrgent.reset();
+    await this.#hasUrgent.wait({ timeoutMs: leftMs });
   }
 }
 
-/** About: text is counted in UTF-16 units. */
+/** Returns the approximate size: text counts in UTF-16 units. */
 function bytesOf(write: RequestWrite): number {
   if ('data' in write) return write.data.byteLength;
   if (!('text' in write)) return 0;
@@ -155,11 +165,14 @@ function bytesOf(write: RequestWrite): number {
   return facts.reduce((sum, units) => sum + units, write.text.length);
 }
 
-function isOfSame(one: RequestWrite, other: RequestWrite): boolean {
+function isSameDelivery(one: RequestWrite, other: RequestWrite): boolean {
   return one.delivery.token === other.delivery.token;
 }
 
-/** The output of what can wait for more of its text: a piece, how far it is, where it would go on, and what only makes its log shorter. */
+/**
+ * Returns the index of the output if the write can wait for more text: chunks, full snapshots, and the progress and
+ * checkpoints of a text. Returns undefined for all other writes.
+ */
 function outputOfText(write: RequestWrite): number | undefined {
   if (write.type === 'delta' || (write.type === 'snapshot' && write.isWhole === true)) return write.index;
   if (write.type === 'checkpoint' && write.isOfText === true) return write.index;

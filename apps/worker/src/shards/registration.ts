@@ -1,4 +1,4 @@
-/** How a worker is known to the system: in which shard of its model, with how much room, and whether it takes leases there. */
+/** A worker's registration: its shard, capacity, and whether it takes leases. */
 import type { Executor } from '@darkroom/executor';
 import {
   isDrained,
@@ -9,131 +9,143 @@ import {
   type WorkerInbox,
 } from '@darkroom/store';
 import type { EngineLife } from '../engine/engine-life.ts';
-import type { HotSwap } from '../files/hot-swap.ts';
+import type { FileWatch } from '../files/file-watch.ts';
 import type { EngineMeters } from '../meters/engine-meters.ts';
 import type { WorkerOptions } from '../worker-options.ts';
 
-type Told = 'registered' | 'leased';
+type RegisterResult = 'registered' | 'leased';
 
 export interface RegistrationOptions {
-  /** Read anew each time: another model may lie there by now. */
   worker: Pick<WorkerOptions, 'store' | 'loads' | 'asset' | 'capacity' | 'log'>;
-  /** Its `model` is the shard that the worker is in, and changes with it. */
+  /** The worker at its start. */
   identity: WorkerIdentity;
-  engine: Pick<EngineLife, 'card' | 'isOpen' | 'isStopping' | 'loadMs' | 'state'>;
+  engine: Pick<EngineLife, 'card' | 'acceptsLeases' | 'isStopping' | 'loadMs' | 'state'>;
   executor: Pick<Executor, 'maxSlots'>;
-  swap: Pick<HotSwap, 'info'>;
+  files: Pick<FileWatch, 'info'>;
   meters: Pick<EngineMeters, 'steps'>;
   inbox: Pick<WorkerInbox, 'startOver'>;
   isBusy: () => boolean;
 }
 
 /**
- * A worker that goes to another shard says that it has no room, ends what it has, is gone there, and registers here. At each moment it
- * takes leases in one shard at most: whatever becomes of it on the way, it knows of every lease that it has.
+ * Registers a worker and moves it between shards: publish capacity 0, end the running requests, unregister, register in
+ * the new shard. It takes leases in at most one shard at any time, so it knows all its leases whatever fails on the
+ * way.
  */
 export class Registration {
   readonly #options: RegistrationOptions;
-  /** Where it is to go. */
-  #to: { shard: string; isPatient: boolean } | undefined;
-  #hasSaidSo = false;
-  /** It has room again, and could not say so yet. */
-  #staysUnsaid = false;
-  #isBetween = false;
+  #identity: WorkerIdentity;
+  /** Shard to move to. */
+  #target: { shard: string; isPatient: boolean } | undefined;
+  #moveAnnounced = false;
+  /** The move was called off, and the restored capacity is not published yet. */
+  #stayPending = false;
+  #isUnregistered = false;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: RegistrationOptions) {
     this.#options = options;
+    this.#identity = options.identity;
   }
 
-  /** As the engine found it, if it did. */
+  /** The worker in its current shard. A move replaces the object: read it once per operation. */
+  get identity(): WorkerIdentity {
+    return this.#identity;
+  }
+
+  /** Capacity as reported by the engine, if it does. */
   get capacity(): number {
     return this.#options.executor.maxSlots ?? this.#options.worker.capacity;
   }
 
-  /** It takes no more leases where it is. */
+  /** True once the worker takes no more leases in its shard. */
   get isLeaving(): boolean {
-    return this.#to !== undefined;
+    return this.#target !== undefined;
   }
 
-  /** It is in no shard. */
-  get isBetween(): boolean {
-    return this.#isBetween;
+  /** True while the worker is in no shard. */
+  get isUnregistered(): boolean {
+    return this.#isUnregistered;
   }
 
-  /** Says how the worker is; one after the other, so that nothing is said in a shard that it has left. */
-  say(): Promise<Told> {
-    return this.#inTurn(() => this.#say());
+  /**
+   * Publishes the worker's state. Calls run one after the other, so that none writes to a shard that the worker has
+   * left.
+   */
+  publish(): Promise<RegisterResult> {
+    return this.#serialize(() => this.#register());
   }
 
-  /** It is to go to another shard. @param isPatient when it has ended what it has; else only if it has nothing. */
+  /** Requests a move. @param isPatient wait for running requests; otherwise move only if there are none. */
   move(shard: string, isPatient: boolean): void {
-    if (shard !== this.#options.identity.model) this.#to ??= { shard, isPatient };
+    if (shard !== this.#identity.shard) this.#target ??= { shard, isPatient };
   }
 
-  /** Goes, if it is to and can. To be called between two looks into the inbox, so that none is under way. */
-  async lookOnce(): Promise<void> {
-    const { worker, identity, engine, isBusy } = this.#options;
+  /** Carries out a pending move if possible. Call between two inbox reads, so that none is in progress. */
+  async moveIfReady(): Promise<void> {
+    const { worker, engine, isBusy } = this.#options;
     if (engine.isStopping) return;
-    if (this.#staysUnsaid) return this.#stay();
-    if (this.#to === undefined) return;
-    const { isPatient } = this.#to;
-    if (!engine.isOpen || (isBusy() && !isPatient)) return this.#stay();
-    if (isBusy() && this.#hasSaidSo) return;
-    const told = await this.say();
-    this.#hasSaidSo = true;
-    // The inbox tells of a lease that was faster.
-    if (told === 'leased' || isBusy()) return isPatient ? undefined : this.#stay();
-    if (await isDrained(worker.store, identity)) return this.#stay();
-    await this.#inTurn(() => this.#go());
+    if (this.#stayPending) return this.#cancelMove();
+    if (this.#target === undefined) return;
+    const { isPatient } = this.#target;
+    if (!engine.acceptsLeases || (isBusy() && !isPatient)) return this.#cancelMove();
+    if (isBusy() && this.#moveAnnounced) return;
+    const result = await this.publish();
+    this.#moveAnnounced = true;
+    // The lease arrived first; the inbox delivers it.
+    if (result === 'leased' || isBusy()) return isPatient ? undefined : this.#cancelMove();
+    if (await isDrained(worker.store, this.#identity)) return this.#cancelMove();
+    await this.#serialize(() => this.#moveShard());
   }
 
-  async #stay(): Promise<void> {
-    this.#to = undefined;
-    this.#hasSaidSo = false;
-    this.#staysUnsaid = true;
-    await this.say();
-    this.#staysUnsaid = false;
+  async #cancelMove(): Promise<void> {
+    this.#target = undefined;
+    this.#moveAnnounced = false;
+    this.#stayPending = true;
+    await this.publish();
+    this.#stayPending = false;
   }
 
-  async #go(): Promise<void> {
-    const { worker, identity, inbox, engine } = this.#options;
+  async #moveShard(): Promise<void> {
+    const { worker, inbox, engine } = this.#options;
     const { store, log } = worker;
-    if (this.#to === undefined || engine.isStopping) return;
-    const left = { ...identity };
-    this.#isBetween = true;
+    if (this.#target === undefined || engine.isStopping) return;
+    const previous = this.#identity;
+    const moved = { ...previous, shard: this.#target.shard };
+    this.#isUnregistered = true;
     try {
-      identity.model = this.#to.shard;
-      this.#to = undefined;
-      this.#hasSaidSo = false;
+      this.#identity = moved;
+      this.#target = undefined;
+      this.#moveAnnounced = false;
       inbox.startOver();
-      // Where that is not heard, it is buried there, with no lease.
-      await unregisterWorker(store, left);
-      await this.#say();
-      log.info({ from: left.model, to: identity.model }, 'went to another shard');
+      // If this fails, the janitor reaps the old registration, which has no leases.
+      await unregisterWorker(store, previous);
+      await this.#register();
+      log.info({ from: previous.shard, to: moved.shard }, 'moved to another shard');
     } finally {
-      // Where it could not register, its next heartbeat finds that out.
-      this.#isBetween = false;
+      // If it could not register, its next heartbeat detects that.
+      this.#isUnregistered = false;
     }
   }
 
-  async #say(): Promise<Told> {
-    const { worker, identity, engine, swap, meters } = this.#options;
+  async #register(): Promise<RegisterResult> {
+    const { worker, engine, files, meters } = this.#options;
     const { store, loads, asset } = worker;
-    const { card, isOpen } = engine;
+    const { card, acceptsLeases } = engine;
     meters.steps.setCapacity(this.capacity);
-    // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
-    if (isOpen && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
-    // As it is by now: what was said meanwhile is not to be taken back. Not open: it gets no leases, and keeps what it has.
-    const { state: own, loadMs, isStopping } = engine;
-    // It may be gone by now.
+    // Only once loaded: requests must not be accepted for a model that cannot load. Every time: Redis may have lost it.
+    if (acceptsLeases && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
+    // Read the state now: it may have changed during the await. While not open it gets no leases and keeps its
+    // requests.
+    const { state: engineState, loadMs, isStopping } = engine;
+    // It may have unregistered meanwhile.
     if (isStopping) return 'registered';
-    const state = isOpen && (own === 'ready' || own === 'asleep') ? own : 'loading';
+    const state = acceptsLeases && (engineState === 'ready' || engineState === 'asleep') ? engineState : 'loading';
     const capacity = this.isLeaving ? 0 : this.capacity;
-    return registerWorker(store, identity, { state, capacity, info: swap.info, loadMs });
+    return registerWorker(store, this.#identity, { state, capacity, info: files.info, loadMs });
   }
 
-  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  #serialize<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {});
     return result;

@@ -5,11 +5,11 @@ import { type Answer, openScriptedServer, type ScriptedServer } from './scripted
 
 export interface TestClient extends ScriptedServer {
   client: Client;
-  /** The waits that the client asked for, in milliseconds; none was waited. */
+  /** The waits that the client requested, in milliseconds; the tests skip them. */
   waits: number[];
 }
 
-/** A client on a scripted server, whose waits are over at once. */
+/** Creates a client of a scripted server that skips all waits. */
 export async function openClient(
   answers: readonly Answer[],
   options: Partial<ClientOptions> = {},
@@ -24,25 +24,28 @@ export async function openClient(
   return { ...scripted, client, waits };
 }
 
-/** A client whose patience ends when the test says so, not when the machine has other things to do. */
-export function openPatientClient(answers: readonly Answer[], options?: Partial<ClientOptions>): Promise<TestClient> {
+/** Creates a client with fake timers, so that its timeouts depend on the test and not on the machine's load. */
+export function openClientWithFakeTimers(
+  answers: readonly Answer[],
+  options?: Partial<ClientOptions>,
+): Promise<TestClient> {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   return openClient(answers, options);
 }
 
-/** Lets `ms` go by, again and again, until the server has been asked so many times. */
-export async function passUntilAsked({ asked }: TestClient, times: number, ms: number): Promise<void> {
+/** Advances the timers by `ms` repeatedly until the server has received so many requests. */
+export async function advanceUntilRequested({ requests }: TestClient, times: number, ms: number): Promise<void> {
   await expect
     .poll(() => {
-      // What is asked last gets its answer in time.
-      if (asked.length < times) vi.advanceTimersByTime(ms);
-      return asked.length;
+      // The last request must not time out.
+      if (requests.length < times) vi.advanceTimersByTime(ms);
+      return requests.length;
     })
     .toBe(times);
 }
 
-/** All of an iterator. */
+/** Collects all items of an iterator. */
 export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const collected: Item[] = [];
   for await (const item of items) collected.push(item);

@@ -1,13 +1,13 @@
-/** A real HTTP server whose answers a test writes one by one, and whose connections it breaks where it likes. */
+/** Starts a real HTTP server with scripted responses, which can break connections. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished, vi } from 'vitest';
 
-/** What one request gets. */
+/** The response to one request. */
 export type Answer = (response: ServerResponse, request: IncomingMessage) => void | Promise<void>;
 
-export interface Asked {
+export interface RecordedRequest {
   method: string;
   path: string;
   /** `Last-Event-ID`. */
@@ -19,21 +19,23 @@ export interface Asked {
 
 export interface ScriptedServer {
   url: string;
-  asked: Asked[];
+  requests: RecordedRequest[];
   server: Server;
 }
 
-/** Answers in order; a request too many is a 500, which the client does not try again. */
+/**
+ * Starts the server. It sends the answers in order; a request without an answer gets a 500, which clients do not retry.
+ */
 export async function openScriptedServer(answers: readonly Answer[]): Promise<ScriptedServer> {
-  const asked: Asked[] = [];
+  const requests: RecordedRequest[] = [];
   const server = createServer((request, response) => {
     let body = '';
     request.on('data', (text: Buffer) => (body += text.toString()));
     request.on('end', () => {
       const { 'last-event-id': last, 'idempotency-key': key } = request.headers as Record<string, string | undefined>;
-      asked.push({ method: request.method!, path: request.url!, last, key, body });
+      requests.push({ method: request.method!, path: request.url!, last, key, body });
       const answer =
-        answers[asked.length - 1] ?? json(500, { error: { code: 'too_many', message: 'not in the script' } });
+        answers[requests.length - 1] ?? json(500, { error: { code: 'too_many', message: 'not in the script' } });
       void answer(response, request);
     });
   });
@@ -43,7 +45,7 @@ export async function openScriptedServer(answers: readonly Answer[]): Promise<Sc
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, server };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, server };
 }
 
 export function json(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
@@ -52,17 +54,22 @@ export function json(status: number, body: unknown, headers: Record<string, stri
   };
 }
 
-export function failure(status: number, code: string, headers: Record<string, string> = {}, param?: string): Answer {
+export function errorAnswer(
+  status: number,
+  code: string,
+  headers: Record<string, string> = {},
+  param?: string,
+): Answer {
   const message = `it is ${code}`;
   return json(status, { message, error: { message, type: 't', code, param: param ?? null } }, headers);
 }
 
-/** No answer at all, for so long; for a client with a patience of the test's. */
+/** Sends nothing for so long; for a client with fake timers. */
 export function silence(ms: number): Answer {
   return () => void vi.advanceTimersByTime(ms);
 }
 
-/** The headers and half of the body, then nothing more. */
+/** Sends the headers and half of the body, then nothing more. */
 export function stalled(text: string): Answer {
   return (response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
@@ -70,22 +77,22 @@ export function stalled(text: string): Answer {
   };
 }
 
-/** What a proxy says. */
+/** Sends an HTML page, like a proxy. */
 export function page(status: number): Answer {
   return (response) => void response.writeHead(status, { 'content-type': 'text/html' }).end('<html>');
 }
 
-/** The connection is reset before the first byte. */
+/** Resets the connection before the first byte. */
 export const reset: Answer = (response) => {
   response.socket!.resetAndDestroy();
 };
 
 export interface EventsOptions {
-  /** The end is a reset or missing, not a proper one. */
+  /** `reset` or `hang` instead of a proper end. */
   ending?: 'end' | 'reset' | 'hang';
 }
 
-/** A stream of events; the text as it goes over the wire. */
+/** Sends a stream of events as raw text. */
 export function events(text: string | Uint8Array, { ending = 'end' }: EventsOptions = {}): Answer {
   return (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
@@ -98,7 +105,7 @@ export function events(text: string | Uint8Array, { ending = 'end' }: EventsOpti
   };
 }
 
-/** One frame of a stream. */
+/** Returns one SSE message. */
 export function frame(sequence: number, name: string, data: Record<string, unknown> = {}): string {
   const common = { request_id: 'tiny-1', timestamp: '2026-01-01T00:00:00.000Z' };
   return `id: ${sequence}-0\nevent: ${name}\ndata: ${JSON.stringify({ ...common, ...data })}\n\n`;
@@ -111,23 +118,23 @@ export function imageInfo(index: number, bytes: Uint8Array): Record<string, unkn
   return { index, url, seed: 7 + index, width: 8, height: 8, content_type: 'image/png', bytes: bytes.length };
 }
 
-/** A picture as frames, in chunks. */
-export function chunks(first: number, index: number, picture: Uint8Array, chunkBytes: number): string[] {
-  const total = Math.ceil(picture.length / chunkBytes);
+/** Returns an image's SSE messages, in chunks. */
+export function chunks(first: number, index: number, image: Uint8Array, chunkBytes: number): string[] {
+  const total = Math.ceil(image.length / chunkBytes);
   return Array.from({ length: total }, (_value, chunk) =>
     frame(first + chunk, 'image', {
-      ...imageInfo(index, picture),
+      ...imageInfo(index, image),
       chunk_index: chunk,
       total_chunks: total,
       is_final: chunk === total - 1,
-      b64: Buffer.from(picture.subarray(chunk * chunkBytes, (chunk + 1) * chunkBytes)).toString('base64'),
+      b64: Buffer.from(image.subarray(chunk * chunkBytes, (chunk + 1) * chunkBytes)).toString('base64'),
     }),
   );
 }
 
-/** An image's bytes. */
-export function bytes(picture: Uint8Array): Answer {
+/** Sends an image's bytes. */
+export function bytes(image: Uint8Array): Answer {
   return (response) => {
-    response.writeHead(200, { 'content-type': 'image/png', 'content-length': picture.length }).end(picture);
+    response.writeHead(200, { 'content-type': 'image/png', 'content-length': image.length }).end(image);
   };
 }

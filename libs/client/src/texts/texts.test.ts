@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { RequestEvent } from '../stream-event.ts';
 import { collect, openClient } from '../testing/open-client.ts';
-import { type Answer, done, events, failure, frame, json } from '../testing/scripted-server.ts';
+import { type Answer, done, events, errorAnswer, frame, json } from '../testing/scripted-server.ts';
 
 const facts = { prompt_tokens: 3, completion_tokens: 4, cached_tokens: 0, calls: 4 };
 const end = (sequence: number, text: string, index = 0): string =>
@@ -13,7 +13,7 @@ const snapshot = (sequence: number, offset: number, text: string): string =>
 const succeeded = (sequence: number): string =>
   frame(sequence, 'succeeded', { usage: {}, finish_reasons: ['stop'] }) + done;
 
-/** What there is to read of each event: `delta 0 a fox`. */
+/** Returns a short description of each event, such as `delta 0 a fox`. */
 function read(list: readonly RequestEvent[]): string[] {
   return list.map((event) => {
     const offset = 'offset' in event ? ` ${event.offset}` : '';
@@ -21,7 +21,7 @@ function read(list: readonly RequestEvent[]): string[] {
   });
 }
 
-/** Serves what follows `Last-Event-ID`, as the API does. */
+/** Sends the events after `Last-Event-ID`, like the API. */
 function honest(frames: readonly string[]): Answer {
   return (response, request) => {
     const last = Number.parseInt(String(request.headers['last-event-id'] ?? '0'), 10);
@@ -43,14 +43,14 @@ const written = [
 ];
 const asRead = ['delta 0 ein grü', 'delta 7 ner ', 'delta 11 🦊', 'text ein grüner 🦊', 'succeeded'];
 
-it('yields each piece of a text once, and then all of it', async () => {
+it('yields each chunk of a text once, and then the complete text', async () => {
   const list = await streamed(written);
   expect(read(list)).toEqual(asRead);
   expect(list[0]).toMatchObject({ index: 0, token_ids: [1] });
   expect(list[3]).toMatchObject({ type: 'text', index: 0, text: 'ein grüner 🦊', bytes: 16, finish_reason: 'stop' });
 });
 
-it('cut in the middle of anything drops nothing and repeats nothing', async () => {
+it('drops and repeats nothing if the connection is cut at any byte', async () => {
   const bytes = Buffer.from(written.join(''));
   for (let cut = 0; cut <= bytes.length; cut += 7) {
     const ending = cut % 2 === 0 ? 'end' : 'reset';
@@ -60,7 +60,7 @@ it('cut in the middle of anything drops nothing and repeats nothing', async () =
   }
 });
 
-it('leaves out what a worker that takes over writes again', async () => {
+it('omits text that a worker that takes over writes again', async () => {
   const list = await streamed([
     delta(1, 0, 'a fox '),
     delta(2, 6, 'on '),
@@ -77,11 +77,11 @@ it('leaves out what a worker that takes over writes again', async () => {
     'text a fox on the moon',
     'succeeded',
   ]);
-  // The ids that came with it are of more than this piece.
+  // The ids came with a longer chunk.
   expect(list[2]).not.toHaveProperty('token_ids');
 });
 
-it('takes back what a worker that takes over wrote otherwise', async () => {
+it('resets text that a worker that takes over wrote differently', async () => {
   const list = await streamed([
     delta(1, 0, 'a fox on'),
     frame(2, 'reset', { index: 0, offset: 2 }),
@@ -92,7 +92,7 @@ it('takes back what a worker that takes over wrote otherwise', async () => {
   expect(read(list)).toEqual(['delta 0 a fox on', 'reset 2', 'delta 2 cat', 'text a cat', 'succeeded']);
 });
 
-it('shows a block that is written in place, and what stays of it once', async () => {
+it('yields snapshots of a block that is written in place, and its final text once', async () => {
   const list = await streamed([
     snapshot(1, 0, 'a░ cake░'),
     snapshot(2, 0, 'a red cake░'),
@@ -117,7 +117,7 @@ it('shows a block that is written in place, and what stays of it once', async ()
   expect(list[3]).not.toHaveProperty('token_ids');
 });
 
-it('goes on in a log that was made shorter meanwhile', async () => {
+it('continues in a log that was compacted in the meantime', async () => {
   const shorter = [snapshot(3, 0, 'a fox on the'), delta(4, 12, ' moon'), end(5, 'a fox on the moon'), succeeded(6)];
   const test = await openClient([events(delta(1, 0, 'a fox ')), events(shorter.join(''))]);
   expect(read(await collect(test.client.stream('tiny-1')))).toEqual([
@@ -129,22 +129,22 @@ it('goes on in a log that was made shorter meanwhile', async () => {
   ]);
 });
 
-it('fetches a text whose beginning came before, and tells several apart', async () => {
+it('fetches a text if the stream started after its first chunks, separately for each text', async () => {
   const texts = ['zero', 'one two'].map((text, index) => ({ index, text }));
   const frames = [delta(4, 4, 'two', 1), end(5, 'one two', 1), end(6, 'zero'), succeeded(7)];
   const view = json(200, { request_id: 'tiny-1', texts });
-  const test = await openClient([events(frames.join('')), failure(503, 'unavailable'), view, view]);
+  const test = await openClient([events(frames.join('')), errorAnswer(503, 'unavailable'), view, view]);
   const list = await collect(test.client.stream('tiny-1', { after: '3-0' }));
   expect(read(list)).toEqual(['delta 4 two', 'text one two', 'text zero', 'succeeded']);
-  expect(test.asked.map(({ path }) => path).slice(1)).toEqual(Array.from({ length: 3 }, () => '/v1/predict/tiny-1'));
+  expect(test.requests.map(({ path }) => path).slice(1)).toEqual(Array.from({ length: 3 }, () => '/v1/predict/tiny-1'));
 });
 
-it('does without a text whose time was over before it could be fetched', async () => {
-  const test = await openClient([events(end(3, 'gone') + succeeded(4)), failure(410, 'request_gone')]);
+it('omits a text that expired before it could be fetched', async () => {
+  const test = await openClient([events(end(3, 'gone') + succeeded(4)), errorAnswer(410, 'request_gone')]);
   expect(read(await collect(test.client.stream('tiny-1', { after: '2-0' })))).toEqual(['succeeded']);
 });
 
-it('takes the beginning of a text from a worker that takes over, where the stream began behind it', async () => {
+it('takes the first part of a text from a worker that takes over, if the stream started after it', async () => {
   const frames = [
     delta(4, 4, 'two'),
     delta(5, 0, 'one tw'),
@@ -159,10 +159,10 @@ it('takes the beginning of a text from a worker that takes over, where the strea
     'text one two three',
     'succeeded',
   ]);
-  expect(test.asked).toHaveLength(1);
+  expect(test.requests).toHaveLength(1);
 });
 
-it('fetches a text that has other bytes than what was seen of it', async () => {
+it('fetches a text if its bytes differ from the received chunks', async () => {
   const view = json(200, { request_id: 'tiny-1', texts: [{ index: 0, text: 'a fox' }] });
   const test = await openClient([events([delta(1, 0, 'a '), end(2, 'a fox'), succeeded(3)].join('')), view]);
   expect(read(await collect(test.client.stream('tiny-1')))).toEqual(['delta 0 a ', 'text a fox', 'succeeded']);

@@ -1,33 +1,33 @@
 import { fileURLToPath } from 'node:url';
 
-/** A bucket of S3, or of a server that speaks its protocol. */
+/** A bucket of S3 or of an S3-compatible server. */
 export interface BucketAddress {
   kind: 'bucket';
   bucket: string;
-  /** What all names begin with: empty, or with a slash at its end. */
+  /** Prefix of all object names: empty, or ends with a slash. */
   prefix: string;
-  /** Of another server than Amazon's. */
+  /** URL of an S3-compatible server; Amazon's if absent. */
   endpoint?: string;
   region?: string;
-  /** By which clients reach the bucket; they are sent there then. */
+  /** Public URL of the bucket's server: clients are redirected to presigned URLs there. No redirects if absent. */
   links?: string;
 }
 
-/** Where bytes of requests are kept, as `BYTES_URL` says it. */
+/** Location of the bytes of requests, parsed from `BYTES_URL`. */
 export type BytesAddress = { kind: 'directory'; path: string } | BucketAddress;
 
 const bucketPattern =
   /^s3:\/\/(?<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(?<prefix>[\w.\-/]*))?(?:\?(?<query>.*))?$/;
 const queryNames = new Set(['endpoint', 'region', 'links']);
 
-/** Reads where bytes are kept; undefined for what is no such place. */
+/** Parses `BYTES_URL`; undefined if it is invalid. */
 export function parseBytesUrl(text: string): BytesAddress | undefined {
   if (/^file:\/\/\/[^?#]+$/.test(text)) return directoryOf(text);
   const { bucket, prefix = '', query = '' } = bucketPattern.exec(text)?.groups ?? {};
   if (bucket === undefined) return undefined;
-  const said = [...new URLSearchParams(query)];
+  const options = [...new URLSearchParams(query)];
   if (
-    !said.every(
+    !options.every(
       ([name, value]) => queryNames.has(name) && (name === 'region' ? /^[\w-]+$/ : /^https?:\/\/./).test(value),
     )
   )
@@ -36,7 +36,7 @@ export function parseBytesUrl(text: string): BytesAddress | undefined {
     kind: 'bucket',
     bucket,
     prefix: prefix.replace(/\/*$/, (_end, at) => (at === 0 ? '' : '/')),
-    ...Object.fromEntries(said),
+    ...Object.fromEntries(options),
   };
 }
 
@@ -44,7 +44,7 @@ function directoryOf(url: string): BytesAddress | undefined {
   try {
     return { kind: 'directory', path: fileURLToPath(url) };
   } catch (error) {
-    // Half an escape, or a slash in one.
+    // An incomplete percent escape, or an escaped slash.
     if (error instanceof TypeError || error instanceof URIError) return undefined;
     throw error;
   }

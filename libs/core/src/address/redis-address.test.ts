@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { parseRedisUrl } from './redis-address.ts';
 
-it('leaves the URL of one server to the client', () => {
+it('passes the URL of a single server through to the Redis client', () => {
   const url = 'rediss://user:p%40ss@redis.example:6380/2';
   expect(parseRedisUrl(url)).toEqual({ kind: 'single', url });
   expect(parseRedisUrl('unix:///run/redis.sock')).toEqual({ kind: 'socket', path: '/run/redis.sock' });
 });
 
-it("reads the nodes of a Cluster, with Redis' port where none is given", () => {
+it('parses the nodes of a Cluster, with the default port', () => {
   expect(parseRedisUrl('redis-cluster://10.0.0.1:7000,node-2.example,[fd00::1]:7002')).toEqual({
     kind: 'cluster',
     isTls: false,
@@ -19,7 +19,7 @@ it("reads the nodes of a Cluster, with Redis' port where none is given", () => {
   });
 });
 
-it('reads Sentinels, the name of the master, and who we are to it', () => {
+it('parses Sentinels, the name of the master, and its credentials', () => {
   expect(parseRedisUrl('rediss-sentinel://worker:p%40ss%3A%2F@a,b:26380/mymaster')).toEqual({
     kind: 'sentinel',
     isTls: true,
@@ -45,4 +45,4 @@ it.each([
   'redis-sentinel://a:26379',
   'redis-sentinel://a/',
   'redis-cluster://user:%@a',
-])('takes %s for none', (url) => expect(parseRedisUrl(url)).toBeUndefined());
+])('rejects %s', (url) => expect(parseRedisUrl(url)).toBeUndefined());

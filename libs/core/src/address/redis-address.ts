@@ -6,17 +6,20 @@ export interface RedisHost {
 interface RedisAccess {
   hosts: readonly RedisHost[];
   isTls: boolean;
-  /** An ACL user; without one the password is that of the default user. */
+  /** ACL user; without one the password is that of the default user. */
   username?: string;
   password?: string;
 }
 
-/** Where Redis is, as `REDIS_URL` says it. `single`: one server, or something that looks like one; the client reads the rest of the URL itself. */
+/**
+ * Location of Redis, parsed from `REDIS_URL`. `single`: one server, or a proxy; the client parses the rest of the URL
+ * itself.
+ */
 export type RedisAddress =
   | { kind: 'single'; url: string }
   | { kind: 'socket'; path: string }
   | (RedisAccess & { kind: 'cluster' })
-  /** The hosts are Sentinels, and `master` is what they call the server. User and password are the server's. */
+  /** `hosts` are Sentinels, `master` is the name of the monitored server. User and password are those of the server. */
   | (RedisAccess & { kind: 'sentinel'; master: string });
 
 const manyPattern =
@@ -24,10 +27,10 @@ const manyPattern =
 const hostPattern = /^(?<host>\[[0-9a-f:.]+\]|[A-Za-z0-9._-]+)(?::(?<port>\d{1,5}))?$/i;
 const defaultPorts = { cluster: 6379, sentinel: 26_379 } as const;
 
-/** Reads a Redis URL; undefined when it is none. */
+/** Parses a Redis URL; undefined if it is invalid. */
 export function parseRedisUrl(text: string): RedisAddress | undefined {
   if (/^unix:\/\/\/./.test(text)) return { kind: 'socket', path: text.slice('unix://'.length) };
-  // With a comma it is a list of hosts, which `redis://` does not have.
+  // A comma means a list of hosts, which `redis://` does not support.
   if (/^rediss?:\/\/./.test(text))
     return URL.canParse(text) && !new URL(text).host.includes(',') ? { kind: 'single', url: text } : undefined;
   const groups = manyPattern.exec(text)?.groups;
@@ -56,7 +59,7 @@ function parseCredentials(text = ''): { username?: string; password?: string } |
     const password = rest.join(':');
     return { ...(username && { username }), ...(password && { password }) };
   } catch {
-    // A lone percent sign.
+    // Incomplete percent escape.
     return undefined;
   }
 }

@@ -1,23 +1,30 @@
-/** The known name that somebody who wrote `name` most likely meant, or undefined when none is near. `foreignNames` are ours by what other systems call them. */
+/**
+ * Returns the known name that is closest to a misspelled `name`, or undefined if none is close. `compatNames` maps
+ * names of other systems to ours.
+ */
 export function closestName(
   name: string,
   known: readonly string[],
-  foreignNames: Readonly<Record<string, string>>,
+  compatNames: Readonly<Record<string, string>>,
 ): string | undefined {
-  const wanted = name.toLowerCase();
-  const foreign = Object.hasOwn(foreignNames, wanted) ? foreignNames[wanted] : undefined;
+  const misspelled = name.toLowerCase();
+  const foreign = Object.hasOwn(compatNames, misspelled) ? compatNames[misspelled] : undefined;
   if (foreign !== undefined && known.includes(foreign)) return foreign;
-  // Longer than any misspelling of ours, and the distance below costs time in proportion.
-  if (wanted.length > 40) return undefined;
+  // No misspelling of our names is that long, and the distance costs time in proportion.
+  if (misspelled.length > 40) return undefined;
   const near = known.flatMap((candidate) =>
     [candidate, ...candidate.split('_').filter((word) => word.length > 3)]
-      .map((part) => ({ candidate, distance: editDistance(wanted, part), most: Math.floor(part.length / 3) }))
-      .filter(({ distance, most }) => distance <= most),
+      .map((part) => ({
+        candidate,
+        distance: editDistance(misspelled, part),
+        maxDistance: Math.floor(part.length / 3),
+      }))
+      .filter(({ distance, maxDistance }) => distance <= maxDistance),
   );
   return near.toSorted((left, right) => left.distance - right.distance)[0]?.candidate;
 }
 
-/** Levenshtein's: single characters inserted, deleted or replaced. */
+/** Returns the Levenshtein distance: insertions, deletions and substitutions of single characters. */
 export function editDistance(left: string, right: string): number {
   let previous = Array.from({ length: right.length + 1 }, (_value, index) => index);
   for (let row = 1; row <= left.length; row++) {

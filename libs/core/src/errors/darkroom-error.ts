@@ -1,7 +1,7 @@
-/** What went wrong, for the API to map to a status and for logs to group by. */
+/** Error class: the API maps it to a status, logs are grouped by it. */
 export type ErrorCode =
   | 'invalid_request'
-  /** What it asks for, or what came of it, is not to be had here: by a checker's verdict. As OpenAI calls it. */
+  /** The input or the output is blocked by moderation; OpenAI's name. */
   | 'content_policy_violation'
   | 'not_found'
   | 'gone'
@@ -17,9 +17,9 @@ export type ErrorCode =
 const marker = Symbol.for('darkroom.error');
 
 /**
- * The base of all errors we throw on purpose. Expected outcomes (a lost lease, an empty queue) are results instead.
- * `op`: the operation that failed, such as `store.admit-request`; logged, never shown. `message` is safe to show to
- * whoever sent the request: no path, no prompt, no stack.
+ * Base class of all deliberate errors. Expected outcomes (a lost lease, an empty queue) are return values instead.
+ * `op`: the failed operation, such as `store.admit-request`; logged, never shown. `message` is safe to show to clients:
+ * no path, no prompt, no stack.
  */
 export class DarkroomError extends Error {
   readonly [marker] = true;
@@ -33,7 +33,7 @@ export class DarkroomError extends Error {
     this.op = op;
   }
 
-  /** Works across two copies of this package, where `instanceof` does not. */
+  /** Works across two copies of this package, unlike `instanceof`. */
   static isInstance(value: unknown): value is DarkroomError {
     return typeof value === 'object' && value !== null && marker in value;
   }

@@ -1,51 +1,55 @@
 import type { z } from 'zod';
 import { closestName } from './closest-name.ts';
 
-/** One thing that is wrong with a request, in words for whoever sent it. */
+/** A problem with a field of a request, in words for the client. */
 export interface FieldProblem {
-  /** The field, `a.b` when nested; undefined for the request as a whole. */
+  /** Field, `a.b` if nested; undefined for the whole body. */
   field: string | undefined;
   code: 'invalid_value' | 'missing_field' | 'unknown_field' | 'invalid_body' | 'context_length_exceeded';
   message: string;
 }
 
-/** UTF-16 units of a value that go into a message. */
+/** Max length of a value in a message, in UTF-16 code units. */
 const shownLength = 60;
-/** A body may be full of names that are not fields; an answer is not. */
+/** Max unknown fields in a reply: a hostile body may have any number. */
 const maxUnknownFields = 5;
-/** Names that stand in a message as they are; others are quoted. */
+/** Max problems listed for one body; the rest is only counted. */
+export const maxListedProblems = 20;
+/** Max length of a field's path, in UTF-16 code units: it may contain names that the client chose. */
+const maxPathLength = 200;
+/** Names that are shown without quotes. */
 const plainName = /^[\w.-]+$/;
 
-/** A value as it came, short enough for a message. */
+/** Formats a value for a message, shortened. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string') return cutText(JSON.stringify(value), value);
   if (typeof value !== 'object' || value === null) return String(value);
   try {
     return cutText(JSON.stringify(value));
   } catch {
-    // Writing it would overflow the stack.
+    // JSON.stringify overflowed the stack.
     return Array.isArray(value) ? 'a deeply nested array' : 'a deeply nested object';
   }
 }
 
-/** What is longer than a message should be is cut, never inside of a character, and the length of `whole` is said. */
+/** Shortens a text for a message, never within a character, and appends the length of `whole`. */
 export function cutText(text: string, whole = text): string {
   if (text.length <= shownLength) return text;
   const shown = text.slice(0, shownLength).replace(/[\uD800-\uDBFF]$/, '');
-  // Code points, which is what JSON Schema's `maxLength` counts.
+  // In code points, as JSON Schema's `maxLength`.
   const { length } = whole.replaceAll(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g, '_');
   return `${shown}… (${length} characters)`;
 }
 
-/** A value that is not what was expected, or missing where there must be one. */
+/** Describes a value that is invalid or missing. */
 export function invalidValue(field: string, value: unknown, expected: string): FieldProblem {
   if (value === undefined)
     return { field, code: 'missing_field', message: `${field} is missing, expected ${expected}` };
   return { field, code: 'invalid_value', message: `${field} is ${describeValue(value)}, expected ${expected}` };
 }
 
-function unknownField(name: string, { known, foreignNames = {} }: FieldProblemsOptions): FieldProblem {
-  const closest = closestName(name, known, foreignNames);
+function unknownField(name: string, { known, compatNames = {} }: FieldProblemsOptions): FieldProblem {
+  const closest = closestName(name, known, compatNames);
   const hint = closest === undefined ? `expected one of ${known.join(', ')}` : `did you mean ${closest}?`;
   const shown = plainName.test(name) ? cutText(name) : describeValue(name);
   return { field: cutText(name), code: 'unknown_field', message: `${shown} is not a field, ${hint}` };
@@ -53,26 +57,26 @@ function unknownField(name: string, { known, foreignNames = {} }: FieldProblemsO
 
 function unknownFields(names: readonly string[], options: FieldProblemsOptions): FieldProblem[] {
   const problems = names.slice(0, maxUnknownFields).map((name) => unknownField(name, options));
-  const more = names.length - problems.length;
-  if (more === 0) return problems;
-  const message = `${more} more ${more === 1 ? 'name is not a field' : 'names are not fields'} either`;
+  const rest = names.length - problems.length;
+  if (rest === 0) return problems;
+  const message = `${rest} more ${rest === 1 ? 'name is not a field' : 'names are not fields'} either`;
   return [...problems, { field: undefined, code: 'unknown_field', message }];
 }
 
 export interface FieldProblemsOptions {
-  /** What was parsed, to say which value came. */
+  /** The parsed body, for the values in messages. */
   body: unknown;
-  /** All fields there are, for the hint at a misspelled one. */
+  /** All valid fields, for hints on misspelled ones. */
   known: readonly string[];
-  /** Our fields by what other systems call them, for the same hint. */
-  foreignNames?: Readonly<Record<string, string>>;
-  /** What a field takes, where somebody knows better than the schema. */
+  /** Maps field names of other systems to ours, for the same hints. */
+  compatNames?: Readonly<Record<string, string>>;
+  /** Expectations per field that are more precise than the schema's. */
   expected?: Readonly<Record<string, string>>;
 }
 
 /**
- * Zod's issues as one problem per field. Our schemas carry the expectation as the error text of each check
- * (`a whole number from 1 to 10`); the field and the value are added here.
+ * Converts Zod issues to one problem per field. Our schemas state the expectation as the error text of each check (`a
+ * whole number from 1 to 10`); this adds the field and the value.
  */
 export function fieldProblems(issues: readonly z.core.$ZodIssue[], options: FieldProblemsOptions): FieldProblem[] {
   const { body, expected = {} } = options;
@@ -81,15 +85,22 @@ export function fieldProblems(issues: readonly z.core.$ZodIssue[], options: Fiel
     const key = problem.field ?? '';
     if (!problems.has(key)) problems.set(key, problem);
   };
+  let count = 0;
   for (const issue of issues) {
-    const field = issue.path.join('.');
+    if (problems.size >= maxListedProblems) break;
+    count += 1;
+    const path = issue.path.join('.');
+    const field = path.length > maxPathLength ? cutText(path) : path;
     if (issue.code === 'unrecognized_keys' && field === '') unknownFields(issue.keys, options).forEach(add);
     else if (field === '') {
       const message = `the body is ${describeValue(body)}, expected a JSON object`;
       add({ field: undefined, code: 'invalid_body', message });
     } else add(invalidValue(field, valueAt(body, issue.path), expected[field] ?? issue.message));
   }
-  return [...problems.values()];
+  const rest = issues.length - count;
+  if (rest === 0) return [...problems.values()];
+  const message = `${rest} more ${rest === 1 ? 'value is' : 'values are'} not as expected`;
+  return [...problems.values(), { field: undefined, code: 'invalid_value', message }];
 }
 
 function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {

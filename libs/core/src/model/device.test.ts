@@ -6,12 +6,12 @@ it.each([
   ['cuda', ['cuda']],
   ['cuda:0,cpu', ['cuda:0', 'cpu']],
   [' webgpu , cuda:12 ,cpu', ['webgpu', 'cuda:12', 'cpu']],
-])('reads %j', (text, devices) => {
+])('parses %j', (text, devices) => {
   expect(parseDevices(text)).toEqual(devices);
 });
 
 it.each(['', 'gpu', 'CPU', 'cpu,', 'cuda:', 'cuda:-1', 'cuda:01', 'cuda:100', 'webgpu:1', 'cpu,cpu', 'cuda,cuda:0'])(
-  'takes %j for none',
+  'rejects %j',
   (text) => {
     expect(parseDevices(text)).toBeUndefined();
   },

@@ -1,44 +1,44 @@
-/** A worker that takes requests. */
+/** A worker that takes leases. */
 export interface OpenWorker {
   id: string;
-  /** It has its model in memory and nothing to do. */
+  /** Its model is in memory, and it runs nothing. */
   isIdle: boolean;
-  /** It has no model in memory: a lease makes it load that. One with shapes is about to, and may still wait for room. */
+  /** Its model is not in memory: a lease makes it load. If it has shapes, it is loading, or waits for memory. */
   isAsleep: boolean;
-  /** Slots that nobody has taken, above 0. */
+  /** Free slots, above 0. */
   free: number;
   capacity: number;
-  /** Shapes of the requests it has. */
+  /** Shapes of the requests it runs. */
   shapes: readonly string[];
 }
 
-export interface WaitingRequest {
+export interface QueuedRequest {
   id: string;
   /** Requests with the same key may share a step. */
   shapeKey: string;
   slots: number;
-  /** Deliveries to a worker so far that count. */
-  attempts: number;
-  /** By the clock of Redis, ms. */
+  /** Remaining deliveries to a worker, the next one included; the last one runs alone. */
+  attemptsLeft: number;
+  /** By the clock of Redis, ms since the epoch. */
   waitingSinceMs: number;
 }
 
-/** What a former decides on: free places of a model, and who is next. */
+/** Snapshot that a batch-former decides on: workers with free slots, and the next requests. */
 export interface Dispatchable {
-  /** By the clock of Redis. */
+  /** By the clock of Redis, ms since the epoch. */
   nowMs: number;
-  /** The worker that is being emptied for a request that must run alone. */
+  /** Worker that gets no shared leases, so that it becomes idle for an exclusive request. */
   reservedWorkerId: string | undefined;
-  /** Idle ones first, the one idle longest before the others; then busy ones, the one with most free slots first; then sleeping ones. */
+  /** Idle workers, longest idle first; then busy ones, most free slots first; then sleeping ones. */
   workers: readonly OpenWorker[];
-  /** In the order of dispatch. */
-  requests: readonly WaitingRequest[];
+  /** In dispatch order. */
+  requests: readonly QueuedRequest[];
 }
 
-/** What a worker is to be given. */
+/** A planned lease: requests for one worker. */
 export interface PlannedLease {
   workerId: string;
-  /** All of an idle worker for these requests, and nobody joins them. */
+  /** The requests get the whole worker, and no further lease on it. */
   isExclusive: boolean;
   requestIds: readonly string[];
 }

@@ -12,7 +12,7 @@ it.each([
     { all: 'fp16', parts: { vae_decoder: 'auto', text_encoder_2: 'fp32' } },
     'fp16,text_encoder_2=fp32,vae_decoder=auto',
   ],
-])('reads %j', (text, choice, same) => {
+])('parses %j', (text, choice, same) => {
   expect(parseDtypeChoice(text)).toEqual(choice);
   expect(dtypeChoiceText(choice as NonNullable<ReturnType<typeof parseDtypeChoice>>)).toBe(same);
 });
@@ -31,9 +31,9 @@ it.each([
   'UNET=fp16',
   'toString=fp16',
   '__proto__=fp16',
-])('refuses %j', (text) => expect(parseDtypeChoice(text)).toBeUndefined());
+])('rejects %j', (text) => expect(parseDtypeChoice(text)).toBeUndefined());
 
-it('says the dtype of a part, its own before that of all', () => {
+it('returns the dtype of a part, which overrides that of all parts', () => {
   const choice = parseDtypeChoice('int8,vae_decoder=fp16,unet=auto')!;
   expect(dtypeOfPart(choice, 'text_encoder')).toBe('int8');
   expect(dtypeOfPart(choice, 'vae_decoder')).toBe('fp16');

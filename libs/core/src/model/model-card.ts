@@ -1,14 +1,23 @@
 /**
- * What a model is: read from its directory by the worker, published in Redis, served at `/v1/models`, checked at the
- * door. What it can do stands beside this, in the card of its kind.
+ * Description of a model: read from its directory by the worker, published in Redis, served at `/v1/models`, and used
+ * for request validation. The card of its kind adds the capabilities.
  */
 export interface ModelCard {
   id: string;
-  /** Seconds since the epoch: when the model's directory was written. */
+  /** Modification time of the model's directory, seconds since the epoch. */
   created: number;
   ownedBy: string;
-  /** The kind of work it does, such as `picture`. */
+  /** Kind of work, such as `image`. */
   kind: string;
-  /** The pipeline that runs it, such as `StableDiffusionPipeline`. */
+  /** Pipeline class, such as `StableDiffusionPipeline`. */
   pipeline: string;
+  /** Files of its directory that are invalid; the model is served without them. */
+  refusedFiles?: readonly RefusedFile[];
+}
+
+/** A file that a model is served without. */
+export interface RefusedFile {
+  /** Relative to the model's directory. */
+  readonly file: string;
+  readonly reason: string;
 }

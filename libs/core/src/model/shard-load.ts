@@ -1,22 +1,25 @@
-/** How a shard of a model is doing, beside the others. */
+/** Load of one shard of a model, for rebalancing. */
 export interface ShardLoad {
   shard: string;
-  /** New requests may come; else it is to run empty. */
+  /** False: accepts no new requests and runs empty. */
   isOpen: boolean;
-  /** Requests. */
+  /** Queued requests. */
   waiting: number;
   running: number;
-  /** For how long the oldest one waits, ms; 0 if none does. */
+  /** Age of the oldest queued request, ms; 0 if none is queued. */
   oldestMs: number;
-  /** Those that take leases, or would if they had room. */
+  /** Idle, busy and sleeping workers. */
   workers: number;
-  /** Some of them that have nothing to do, the one first that has had nothing for longest. */
+  /** Some of the idle workers, longest idle first. */
   idle: readonly string[];
-  /** Of those that have something to do, one with as much room as any. */
+  /** A busy worker with the most free slots. */
   busy: string | undefined;
 }
 
-/** A worker goes to another shard. `isPatient`: it ends what it has before; else it goes only if it has nothing. */
+/**
+ * Move of a worker to another shard. `isPatient`: it finishes its requests first; otherwise it moves only if it has
+ * none.
+ */
 export interface WorkerMove {
   workerId: string;
   from: string;

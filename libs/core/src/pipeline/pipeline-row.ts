@@ -1,55 +1,55 @@
-import type { Facts, Progress, TextPiece } from '../request/request-event.ts';
+import type { Metadata, Progress, TextChunk } from '../request/request-event.ts';
 
-/** What a row gives out in the end, and now and then before: bytes, and the facts that are needed to read them. */
+/** Result or preview of a row: bytes, and the metadata needed to read them. */
 export interface RowOutput {
   readonly data: Uint8Array;
-  /** Of bytes that are a file as they are; absent where they are raw, and the receiver encodes them. */
+  /** Media type of bytes that are a file; absent for raw bytes, which the receiver encodes. */
   readonly contentType?: string;
-  readonly facts: Facts;
+  readonly facts: Metadata;
 }
 
-/** Where a row stands, as bytes that only the pipeline that wrote them reads. */
+/** Saved state of a row; only the pipeline that wrote it can read it. */
 export interface RowCheckpoint {
-  /** How far it had come when this was written, counted as in its progress. */
+  /** Progress of the row when this was written. */
   readonly done: number;
   readonly data: Uint8Array;
 }
 
 export interface RowRequest {
   readonly id: string;
-  /** Whose it is: nothing that is kept of it is of use to, or seen by, who is somebody else's. */
+  /** Owner of the request; caches of a row must not be used for rows of other owners. */
   readonly owner?: string;
-  /** What the door validated; each pipeline knows its own shape of it. */
+  /** Validated input; its shape depends on the pipeline. */
   readonly input: unknown;
-  /** Which of the request's outputs to make, counted from 0; all of them if absent. */
+  /** Indexes of the outputs to make, counted from 0; all outputs if absent. */
   readonly indexes?: readonly number[];
-  /** By output index: where an earlier run of the row was. One that does not fit is ignored, the row starts afresh. */
+  /** Checkpoints of earlier runs, by output index. One that does not fit is ignored: the row starts over. */
   readonly checkpoints?: ReadonlyMap<number, RowCheckpoint>;
-  /** By name: files that came with the request, such as the picture that it starts from. Absent where there are none. */
+  /** Attached files by name, such as the input image. Absent if there are none. */
   readonly attachments?: ReadonlyMap<string, Uint8Array>;
 }
 
 /**
- * What the engine sees of a row; its pipeline knows more. All but the index may be another after each step: a row whose
- * prompt takes several steps to read, for instance, may have a shape of its own until it is read.
+ * The engine's view of a row. All fields but `index` may change after each step: a row whose prompt takes several steps
+ * to read may have another shape until then.
  */
 export interface PipelineRow {
-  /** Which output of its request it becomes, counted from 0. */
+  /** Index of the request's output that it makes, counted from 0. */
   readonly index: number;
   /** Rows of one shape can share a step. */
   readonly shapeKey: string;
-  /** What it takes of the engine's room, in the unit in which that is counted; at least 1. */
+  /** Slots of the engine's capacity that it takes, at least 1. */
   readonly slots: number;
   readonly isDone: boolean;
-  /** Absent where nobody knows before the end. */
+  /** Absent if it is unknown before the end. */
   readonly stepsLeft?: number | undefined;
 }
 
-/** What a row has to say after a step. */
+/** An event of a row after a step. */
 export type RowEvent =
-  /** It has come further. `preview`: what it would become by now, small and quick to make, raw; where one is due. */
+  /** Progress. `preview`: raw preview of the result, small and cheap, if one is due. */
   | (Progress & { readonly type: 'progress'; readonly preview?: RowOutput })
-  /** Text was added to what it has written. */
-  | (TextPiece & { readonly type: 'delta' })
-  /** From the offset on this stands now, in place of all that was there: a block of text that is worked on. */
-  | (TextPiece & { readonly type: 'snapshot' });
+  /** Appended text. */
+  | (TextChunk & { readonly type: 'delta' })
+  /** Replaces the text from the offset on: a block of text that is being denoised. */
+  | (TextChunk & { readonly type: 'snapshot' });

@@ -1,31 +1,31 @@
 /**
- * What a loaded model is to the engine: a maker of rows, and a step that takes many of them at once. Nothing here knows
- * what a row becomes in the end: a picture, or a text that is written token by token or block by block.
+ * The engine's interface to a loaded model: it creates rows, and steps many of them at once. Independent of the kind of
+ * work: images, text written token by token or block by block.
  */
 import type { DarkroomError } from '../errors/darkroom-error.ts';
 import type { ModelCard } from '../model/model-card.ts';
 import type { PipelineComponent } from './pipeline-component.ts';
 import type { PipelineRow, RowCheckpoint, RowEvent, RowOutput, RowRequest } from './pipeline-row.ts';
 
-/** What was done with tokens, summed over rows. */
+/** Token counts, summed over rows. */
 export interface TokenCounts {
-  /** Tokens of prompts that the model has read. */
+  /** Prompt tokens that the model has read. */
   readonly read: number;
-  /** Tokens of prompts that it did not have to read, because another row had. */
+  /** Prompt tokens that were taken from the cache, because another row had read them. */
   readonly cached: number;
   readonly written: number;
-  /** Calls of the model after the prompt, those of each row. */
+  /** Model calls after the prompt, per row. */
   readonly calls: number;
 }
 
 export interface StepReport<Row> {
-  /** Rows of the model's batch: more than the table's rows where guidance needs two each. */
+  /** Rows of the model's batch: more than the engine's rows if guidance needs two each. */
   readonly modelRows: number;
-  /** Absent where no text is written. */
+  /** Absent for models without text output. */
   readonly tokens?: TokenCounts;
-  /** What rows have to say, in order; a row that has nothing to say may be left out. */
+  /** Events by row, in order; rows without events may be missing. */
   readonly events: ReadonlyMap<Row, readonly RowEvent[]>;
-  /** Rows that cannot go on. All others are as if these had never been there. */
+  /** Errors of rows that cannot continue. Other rows are not affected. */
   readonly failures: ReadonlyMap<Row, DarkroomError>;
 }
 
@@ -34,36 +34,36 @@ export interface Pipeline<Row extends PipelineRow = PipelineRow> {
   readonly card: ModelCard;
   readonly components: readonly PipelineComponent[];
   /**
-   * Makes one row for each output asked for, in the order of their indexes. Everybody else stands still meanwhile, so what
-   * takes long, such as reading a long prompt, belongs into the row's first steps.
+   * Creates one row per requested output, in the order of their indexes. All other rows wait meanwhile, so move slow
+   * work, such as reading a long prompt, to the row's first steps.
    *
-   * @throws DarkroomError `invalid_request` if the input is not one this model can serve. Nothing is held then.
+   * @throws DarkroomError `invalid_request` if this model cannot serve the input. Nothing is retained then.
    */
   createRows(request: RowRequest): Promise<Row[]>;
   /**
-   * Whether there is memory for a row beside others. By default there is: slots are all that counts. One that is alone is let in in
-   * any case.
+   * Returns whether memory suffices for a row beside others; if absent, only slots count. A row that is alone is always
+   * admitted.
    */
-  hasRoomFor?(row: Row, others: readonly Row[]): boolean;
-  /** No `createRows` follows at once: what only that needs may be let go of. */
+  fitsMemory?(row: Row, others: readonly Row[]): boolean;
+  /** Called when no `createRows` follows soon: frees what only that needs. */
   settle(): Promise<void>;
   /**
-   * Takes one step of every row given, with as few model calls as the model allows (normally one).
-   * What becomes of a row does not depend on the others, to the byte on CPU.
+   * Takes one step of the given rows, with as few model calls as possible (normally one). The result of a row does not
+   * depend on the others; on a CPU its bytes are identical.
    *
    * @param rows of one shape, none of them done.
-   * @throws DarkroomError if the model call fails as a whole; all rows are then where they were before.
+   * @throws DarkroomError if the whole model call fails; all rows are then unchanged.
    */
   step(rows: readonly Row[]): Promise<StepReport<Row>>;
-  /** What a done row has become. @throws DarkroomError if that fails; only this row is concerned. */
+  /** Returns the result of a row that is done. @throws DarkroomError if that fails; other rows are not affected. */
   finish(row: Row): Promise<RowOutput>;
-  /** Where the row stands. A row made with it continues, and ends in the same bytes as without the interruption. */
+  /** Saves the state of a row. A row created with it ends in the same bytes as without the interruption. */
   checkpoint(row: Row): RowCheckpoint;
   /**
-   * Frees what the row holds, such as its part of a cache. The engine calls it once for every row it was given, whatever
-   * the way the row leaves by, between steps; it must not throw.
+   * Frees what the row holds, such as its cache. The engine calls it once for every row, on every exit path, between
+   * steps; it must not throw.
    */
   release(row: Row): void;
-  /** Frees the model. Rows are released before. */
+  /** Frees the model. All rows are released before. */
   dispose(): Promise<void>;
 }

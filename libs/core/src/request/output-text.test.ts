@@ -1,36 +1,34 @@
 import { expect, it } from 'vitest';
-import { type TextEvent, textAfter } from './output-text.ts';
+import { type TextChange, textAfter } from './output-text.ts';
 
-const common = { sequence: 1, timestampMs: 0, index: 0 };
-
-function read(events: readonly TextEvent[]): string {
+function read(events: readonly TextChange[]): string {
   return events.reduce(textAfter, '');
 }
 
-function delta(offset: number, text: string): TextEvent {
-  return { ...common, type: 'delta', offset, text };
+function delta(offset: number, text: string): TextChange {
+  return { type: 'delta', offset, text };
 }
 
-function snapshot(offset: number, text: string): TextEvent {
-  return { ...common, type: 'snapshot', offset, text };
+function snapshot(offset: number, text: string): TextChange {
+  return { type: 'snapshot', offset, text };
 }
 
-it('grows by what is appended, and takes nothing twice', () => {
+it('appends deltas, and applies repeated ones once', () => {
   expect(read([delta(0, 'a fox '), delta(6, 'on the '), delta(13, 'moon')])).toBe('a fox on the moon');
   expect(read([delta(0, 'a fox '), delta(0, 'a fox '), delta(2, 'fox on'), delta(4, 'x')])).toBe('a fox on');
 });
 
-it('has no gap that nobody could see', () => {
+it('ignores a delta behind a gap until a snapshot fills it', () => {
   expect(read([delta(0, 'a fox '), delta(13, 'moon')])).toBe('a fox ');
   expect(read([delta(0, 'a fox '), delta(13, 'moon'), snapshot(0, 'a fox on the moon')])).toBe('a fox on the moon');
 });
 
-it('is what a snapshot says from its offset on', () => {
+it('replaces the text from the offset of a snapshot on', () => {
   expect(read([delta(0, 'a fox ____'), snapshot(6, 'o__n'), snapshot(6, 'on it')])).toBe('a fox on it');
-  // A compacted log: what was read of it before stays the same.
+  // A compacted log gives the same text as the full log.
   expect(read([delta(0, 'a fox'), snapshot(0, 'a fox on the moon'), delta(17, '.')])).toBe('a fox on the moon.');
 });
 
-it('is cut where a rerun differs', () => {
-  expect(read([delta(0, 'a fox on'), { ...common, type: 'reset', offset: 2 }, delta(2, 'cat')])).toBe('a cat');
+it('is cut at the offset of a reset', () => {
+  expect(read([delta(0, 'a fox on'), { type: 'reset', offset: 2 }, delta(2, 'cat')])).toBe('a cat');
 });

@@ -1,37 +1,35 @@
 import type { WebhookRequest } from './webhook.ts';
 
 /**
- * A request as the queue, the former, the leases and the janitor see it. `input` is opaque to all of them: only the
- * kind that made it and the pipeline that reads it know what it describes.
+ * A request as seen by the queue, the former, the leases and the janitor. `input` is opaque to them: only its kind and
+ * its pipeline know its shape.
  */
 export interface RequestEnvelope<Input = unknown> {
   id: string;
   model: string;
-  /** Who sent it: the name of an API key, and `''` on a server without keys. Only its owner sees a request. */
+  /** Name of the API key that sent it, `''` on a server without keys. Only the owner sees a request. */
   owner: string;
-  /** Which kind of work `input` describes, such as `picture`. */
+  /** Kind of work of `input`, such as `image`. */
   kind: string;
   /** Requests with the same key may share a step. */
   shapeKey: string;
-  /** How many results it has in the end. */
+  /** Number of outputs. */
   outputs: number;
-  /** What all of it takes of a worker's room at once: a picture takes 1, so n pictures take n. */
+  /** Slots of a worker that all outputs take together: an image takes 1, so n images take n. */
   slots: number;
-  /** What it takes of the workers, in any unit that all requests of the model share; above 0. Owners share by it. */
+  /** Work it causes, above 0, in a unit shared by all requests of the model. Fair queueing shares by it. */
   cost: number;
-  /** The most bytes that its events, previews, checkpoints and outputs may keep in the store at once. */
-  bytes: number;
   /** 1 is served first. */
   priority: number;
-  /** The request is `expired` if it has not ended so long after it was stored. */
+  /** Deadline after admission: a request that has not ended by then is `expired`. */
   timeoutMs: number;
-  /** The request is `expired` if no worker has it so long after it was stored; at most `timeoutMs`. */
+  /** Start deadline after admission: a request that no worker has by then is `expired`; at most `timeoutMs`. */
   startTimeoutMs: number;
-  /** Absent when nobody is to be told. */
+  /** Absent without a webhook. */
   webhook?: WebhookRequest;
-  /** W3C `traceparent` of what brought it; absent when nobody traces. */
+  /** W3C `traceparent` of the submit; absent without tracing. */
   trace?: string;
-  /** Names of what came with it and travels beside it, such as `image`; absent when nothing did. Their bytes are stored with it. */
+  /** Names of its attachments, such as `image`; absent without any. Their bytes are stored beside the envelope. */
   attachments?: readonly string[];
   input: Input;
 }

@@ -12,12 +12,12 @@ import { numberOfShard, shardName } from './shard.ts';
 const authority = { owner: 'alice', secret: 'of this server' };
 
 describe('request ids', () => {
-  it('name their model, whatever dashes and dots it has', () => {
+  it('contain their model, including dashes and dots', () => {
     for (const model of ['emoji-sd', 'sd1.5', 'a', 'x_y-z.1'])
       expect(modelOfRequestId(createRequestId({ model, nowMs: 1_700_000_000_000, ...authority }))).toBe(model);
   });
 
-  it('name the shard of their model', () => {
+  it('contain the shard of their model', () => {
     for (const [number, shard] of [
       [0, 'sd1.5'],
       [1, 'sd1.5~1'],
@@ -28,7 +28,7 @@ describe('request ids', () => {
       expect([shardOfRequestId(id), modelOfRequestId(id), numberOfShard(shard)]).toEqual([shard, 'sd1.5', number]);
       expect(isOurRequestId(id, authority)).toBe(true);
     }
-    // The code is of the shard, too.
+    // The authentication codes cover the shard, too.
     const id = createRequestId({ model: 'm', nowMs: 1000, ...authority });
     expect(isOurRequestId(id.replace('m-', 'm~1-'), authority)).toBe(false);
     expect(isModelId('m~1')).toBe(false);
@@ -47,7 +47,7 @@ describe('request ids', () => {
     expect(timeOfRequestId(id)).toBe(1_469_918_176_385);
   });
 
-  it('say that they are ours, and whose, and nobody else can make them say so', () => {
+  it('are authenticated as ours and as their owner’s, and cannot be forged', () => {
     const { owner, secret } = authority;
     const id = createRequestId({ model: 'm', nowMs: 1000, ...authority });
     expect(isOurRequestId(id, { owner, secret })).toBe(true);
@@ -74,9 +74,9 @@ describe('request ids', () => {
     'm~100-01arz3ndektsv4rrffq69g5fav',
     'm~-01arz3ndektsv4rrffq69g5fav',
     '~1-01arz3ndektsv4rrffq69g5fav',
-  ])('do not match %j', (text) => expect(modelOfRequestId(text)).toBeUndefined());
+  ])('reject %j', (text) => expect(modelOfRequestId(text)).toBeUndefined());
 
-  it('refuse model names that would not survive a URL, a file name or a hash tag', () => {
+  it('reject model names that are unsafe in a URL, a file name or a hash tag', () => {
     expect(['emoji-sd', 'sd1.5'].every(isModelId)).toBe(true);
     expect(['', '-a', 'a-', 'A', 'a/b', 'a{b}', 'a b', 'x'.repeat(65)].some(isModelId)).toBe(false);
   });

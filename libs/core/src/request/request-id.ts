@@ -1,8 +1,7 @@
 /**
- * Request ids carry their model, and which shard of it they are in: `emoji-sd-01kaj3v0q8…`, `emoji-sd~1-01kaj3v0q8…`. Everything Redis
- * holds for a request lives under that hash tag, so any replica finds it from the id alone, without an index to look up first. They also carry when they
- * were made and a short code of authenticity for whom: an id whose time is over is told from one that never was without
- * keeping anything.
+ * Request ids contain their shard (`emoji-sd-01kaj3v0q8…`, `emoji-sd~1-01kaj3v0q8…`), which is the hash tag of all
+ * their keys, so any replica finds a request without an index. They also contain their creation time and codes that
+ * authenticate them and their owner: this distinguishes expired requests from unknown ids without storing anything.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { modelOfShard } from './shard.ts';
@@ -11,31 +10,34 @@ const modelIdPattern = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
 const requestIdPattern =
   /^(?<shard>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?(?:~[1-9]\d?)?)-(?<ulid>[0-9a-hjkmnp-tv-z]{26})$/;
 const crockfordDigits = '0123456789abcdefghjkmnpqrstvwxyz';
-/** 5 random bytes and two codes of 20 bits: together the 80 bits that a ULID has beside its time. */
+/** 5 random bytes and two codes of 20 bits are the 80 random bits of a ULID. */
 const entropyBytes = 5;
 const entropyDigits = 8;
 const codeDigits = 4;
 
-/** 1–64 characters of a–z, 0–9, `.`, `_` and `-`, with a letter or digit at both ends: safe in a URL, a file name and a Redis hash tag. */
+/**
+ * Returns whether a model id is valid: 1–64 characters of a–z, 0–9, `.`, `_`, `-`; safe in a URL, a file name and a
+ * Redis hash tag.
+ */
 export function isModelId(value: string): boolean {
   return modelIdPattern.test(value);
 }
 
 export interface CreateRequestIdOptions {
-  /** A model, which is its first shard, or another shard of it. */
+  /** Model, or another shard of it. */
   model: string;
   owner: string;
-  /** Known to ourselves only: `readIdSecret`. */
+  /** Server secret: `readIdSecret`. */
   secret: string;
-  /** Milliseconds since the epoch; ids of one model sort by it. */
+  /** Creation time, ms since the epoch; ids of one model sort by it. */
   nowMs: number;
-  /** 5 bytes; given by tests that need the same id twice. */
+  /** 5 bytes; set by tests that need reproducible ids. */
   entropy?: Uint8Array;
 }
 
 /**
- * `<shard>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time). The last 40 of its 80 random bits are
- * codes: that it is ours, and that it is this owner's.
+ * Creates an id: `<shard>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time). The last 40
+ * of its 80 random bits are authentication codes: one of this server, one of the owner.
  */
 export function createRequestId(options: CreateRequestIdOptions): string {
   const { model, owner, secret, nowMs } = options;
@@ -45,7 +47,10 @@ export function createRequestId(options: CreateRequestIdOptions): string {
   return id + codesOf(id, owner, secret);
 }
 
-/** Whether we have given this id out, however long ago: to this owner, or, without one, to anybody. A guess is right once in 2⁴⁰, and 2²⁰. */
+/**
+ * Returns whether this server created the id, for this owner or, if undefined, for any. The chance of a successful
+ * guess is 2⁻⁴⁰ with an owner, 2⁻²⁰ without.
+ */
 export function isOurRequestId(id: string, { owner, secret }: { owner: string | undefined; secret: string }): boolean {
   if (modelOfRequestId(id) === undefined) return false;
   const expected = codesOf(id.slice(0, -2 * codeDigits), owner ?? '', secret);
@@ -54,18 +59,18 @@ export function isOurRequestId(id: string, { owner, secret }: { owner: string | 
   return timingSafeEqual(Buffer.from(actual.slice(0, checked)), Buffer.from(expected.slice(0, checked)));
 }
 
-/** The shard an id belongs to, or undefined for a string that was never one of our ids. */
+/** Returns the shard of an id, or undefined for a string that is no request id. */
 export function shardOfRequestId(id: string): string | undefined {
   return requestIdPattern.exec(id)?.groups?.['shard'];
 }
 
-/** The model of that shard. */
+/** Returns the model of an id, or undefined for a string that is no request id. */
 export function modelOfRequestId(id: string): string | undefined {
   const shard = shardOfRequestId(id);
   return shard === undefined ? undefined : modelOfShard(shard);
 }
 
-/** When it was made, in milliseconds since the epoch; of one of our ids only. */
+/** Returns the creation time, in milliseconds since the epoch; only for valid ids. */
 export function timeOfRequestId(id: string): number {
   const digits = Array.from(id.slice(-26, -16), (digit) => crockfordDigits.indexOf(digit));
   return digits.reduce((time, digit) => time * 32 + digit, 0);
@@ -80,7 +85,7 @@ function codeOf(text: string, secret: string): string {
   return digitsOf(BigInt(code), codeDigits);
 }
 
-/** The last digits of a number, 5 bits each. */
+/** Returns the last digits of a number in Crockford's base 32, 5 bits each. */
 function digitsOf(value: bigint, length: number): string {
   let digits = '';
   for (let digit = 0, rest = value; digit < length; digit++, rest >>= 5n)

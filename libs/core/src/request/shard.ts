@@ -1,13 +1,13 @@
 /**
- * A model may be spread over several shards, each with a queue and workers of its own, in a slot of a Redis Cluster of its own. The first
- * has the model's name, `emoji-sd`; the others are `emoji-sd~1`, `emoji-sd~2`, …: no model is called so, and `~` is as safe in a
- * URL, a file name and a hash tag as what models are called by.
+ * A model may have several shards, each with its own queue, workers and slot of a Redis Cluster. The first is named
+ * like the model (`emoji-sd`), the others `emoji-sd~1`, `emoji-sd~2`, …. Model ids contain no `~`, which is safe in a
+ * URL, a file name and a hash tag.
  */
 
-/** So many shards a model may have. */
+/** Max shards of a model. */
 export const maxShards = 64;
 
-/** `number`: from 0. */
+/** Returns the name of a shard; `number` counts from 0. */
 export function shardName(model: string, number: number): string {
   return number === 0 ? model : `${model}~${number}`;
 }
@@ -16,7 +16,7 @@ export function modelOfShard(shard: string): string {
   return shard.split('~', 1)[0]!;
 }
 
-/** From 0. */
+/** Returns the number of a shard, counted from 0. */
 export function numberOfShard(shard: string): number {
   return Number(shard.split('~')[1] ?? 0);
 }

@@ -15,7 +15,7 @@ function check(parts: LinkParts, { at = path, nowMs = untilMs - 1, by = secret }
   return checkLink(at, parts, { secret: by, nowMs });
 }
 
-it('is good for its path until its time', () => {
+it('is valid for its path until it expires', () => {
   const link = partsOf(signLink(path, { secret, untilMs }));
   expect(link).toMatchObject({ path, expires: '1800000000' });
   expect(check(link)).toBe('valid');
@@ -23,14 +23,14 @@ it('is good for its path until its time', () => {
   expect(signLink(path, { secret, untilMs: untilMs - 999 })).toBe(signLink(path, { secret, untilMs }));
 });
 
-it('is HMAC-SHA256 of path and time, so that others can make them too', () => {
+it('is signed with HMAC-SHA256 over path and expiry time, as documented', () => {
   // printf '/a\n1' | openssl dgst -sha256 -hmac key -binary | basenc --base64url
   expect(signLink('/a', { secret: 'key', untilMs: 1000 })).toBe(
     '/a?expires=1&signature=Mp-0VVmOtgWkq-pz-AZzR5BTIZvfbck070ItR2q7KaQ',
   );
 });
 
-it('is wrong when anything of it was changed', () => {
+it('is wrong if any part was changed', () => {
   const { expires, signature } = partsOf(signLink(path, { secret, untilMs }));
   const wrong: [LinkParts, Parameters<typeof check>[1]?][] = [
     [{ expires: '1900000000', signature }],
@@ -43,7 +43,7 @@ it('is wrong when anything of it was changed', () => {
     [{ expires, signature: `A${signature!.slice(1)}`.replace(/^AA/, 'BA') }],
     [{ expires, signature }, { at: path.replace(/0$/, '1') }],
     [{ expires, signature }, { by: 'another secret' }],
-    // Its time is nobody's to learn.
+    // A wrong signature is never reported as expired.
     [{ expires: '1', signature }, { nowMs: untilMs + 1 }],
   ];
   for (const [parts, how] of wrong) expect([parts, check(parts, how)]).toEqual([parts, 'wrong']);

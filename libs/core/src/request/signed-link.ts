@@ -1,26 +1,26 @@
-/** Paths that are open to whoever holds them, until a time that they say: `…?expires=<seconds>&signature=<code>`. */
+/** Signed links: paths that need no API key until they expire: `…?expires=<seconds>&signature=<code>`. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** What a link says besides its path, as it stands in the query. */
+/** Query parameters of a signed link. */
 export interface LinkParts {
   /** Seconds since the epoch. */
   expires: string | undefined;
-  /** Of path and `expires`: HMAC-SHA256 in base64url. */
+  /** HMAC-SHA256 of path and `expires`, in base64url. */
   signature: string | undefined;
 }
 
 /**
- * A link to what is at `path`, which has no query yet. The same arguments give the same link.
+ * Signs a path without a query. The same arguments give the same link.
  *
- * @param secret known to ourselves only.
- * @param untilMs milliseconds since the epoch; rounded up to whole seconds.
+ * @param secret server secret.
+ * @param untilMs expiry, ms since the epoch; rounded up to whole seconds.
  */
 export function signLink(path: string, { secret, untilMs }: { secret: string; untilMs: number }): string {
   const expires = String(Math.ceil(untilMs / 1000));
   return `${path}?expires=${expires}&signature=${codeOf(path, expires, secret).toString('base64url')}`;
 }
 
-/** Whether a link is one of ours, and of this path. How long the answer takes tells nothing of the right code. */
+/** Checks a signed link for a path, in constant time. */
 export function checkLink(
   path: string,
   { expires, signature }: LinkParts,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LoadedGraph, loadGraph } from './load-graph.ts';
+import { type LoadedGraph, loadGraph } from '../onnx/load-graph.ts';
 import { readModelDirectory } from '../model/model-directory.ts';
 import { DenoiserBatch, type DenoiserRow } from './denoiser-batch.ts';
 
@@ -20,7 +20,7 @@ const rowOf = (seed: number, tokens: number): DenoiserRow => ({
   },
 });
 
-describe('a batch of a transformer that reads texts as long as they are', () => {
+describe('a batch of a transformer whose prompts have no fixed length', () => {
   let graph: LoadedGraph;
   beforeAll(async () => {
     const model = await readModelDirectory(resolve(vectors, 'cogview4/model'));
@@ -28,7 +28,7 @@ describe('a batch of a transformer that reads texts as long as they are', () => 
   });
   afterAll(() => graph.session.dispose());
 
-  it('takes one call for each length, and gives each row what it gives it alone', async () => {
+  it('makes one call per prompt length, and each row gets the same output as alone', async () => {
     const calls: number[] = [];
     const run: typeof graph.session.run = (feeds, output) => {
       calls.push(feeds['hidden_states']!.dims[0]!);
@@ -49,9 +49,6 @@ describe('a batch of a transformer that reads texts as long as they are', () => 
     const rows = [rowOf(1, 16), rowOf(2, 48), rowOf(3, 16), rowOf(4, 32), rowOf(5, 16), rowOf(6, 48)];
     const together = await batch.run(rows, latentDims);
     expect(calls).toEqual([3, 2, 1]);
-    for (const [position, row] of rows.entries()) {
-      const [alone] = await batch.run([row], latentDims);
-      expect(together[position]).toEqual(alone);
-    }
+    for (const row of rows) expect(together.get(row)).toEqual((await batch.run([row], latentDims)).get(row));
   });
 });

@@ -1,44 +1,41 @@
 import { groupBy } from '@darkroom/core';
-import type { FloatTensor, OnnxSession, TensorSpec, TensorValue } from '@darkroom/runtime';
-import type { LoadedGraph } from './load-graph.ts';
+import { type FloatTensor, lengthOf, type OnnxSession, type TensorSpec, type TensorValue } from '@darkroom/runtime';
+import type { LoadedGraph } from '../onnx/load-graph.ts';
 import { LoraFeeds } from '../loras/lora-feeds.ts';
 import { loraInputsOf, type LoraLayer, loraRowsInput } from '../loras/lora-layers.ts';
 import type { LoraSet } from '../loras/lora-set.ts';
-import { modelFileError } from '../model/model-file.ts';
-import { lengthOf } from '../vae/plane.ts';
+import { modelFileError } from '@darkroom/runtime/model-file';
+import type { LatentDims } from '../vae/plane.ts';
 
-/** What a row gives the denoiser besides latents and timestep, by the names of its inputs; such as the prompt's embedding. */
+/** A row's inputs besides latents and timestep, such as the prompt's embedding, by the name of the graph's input. */
 export type Conditioning = Readonly<Record<string, Float32Array>>;
 /**
- * The dimensions of one row of each. One side at most may be `open`: it is as long as a row's values make it, and rows
- * where it differs do not share a call.
+ * The dimensions of each conditioning input for one row. At most one side may be `open`: its length follows from the
+ * row's values, and rows in which it differs do not share a call.
  */
 export type ConditioningShapes = Readonly<Record<string, readonly (number | 'open')[]>>;
 
 export interface DenoiserInputs {
-  /** The name of that for the latents; exports of transformers say `hidden_states`. */
+  /** Name of the latents' input; `hidden_states` in exports of transformers. */
   readonly sample?: string;
-  /** Channels that each row writes after those of the latents; 0 if absent. */
+  /** Channels that each row writes after the latents' own; 0 if absent. */
   readonly extraChannels?: number;
   readonly conditioning: ConditioningShapes;
 }
 
-/** One row of the denoiser's batch writes itself through this. */
+/** One row of the denoiser's batch. */
 export interface DenoiserRow {
-  /** The latents, scaled for the model, and the extra channels. */
+  /** Writes the latents, scaled for the model, and the extra channels. */
   writeSample(target: Float32Array, offset: number): void;
   readonly timestep: number;
   readonly conditioning: Conditioning;
-  /** Adapters; absent without. */
-  readonly loras?: LoraSet | undefined;
+  /** Adapters; absent if the row has none. */
+  readonly loras?: LoraSet;
 }
 
-/** channels, height, width */
-type LatentDims = readonly [number, number, number];
-
-/** Calls the denoiser with many rows at once, on arrays that are kept from call to call. */
+/** Calls the denoiser with many rows at once. Reuses its input arrays from call to call. */
 export class DenoiserBatch {
-  /** Whether each row may have a timestep of its own. Some exports take one for the whole batch. */
+  /** True if each row may have its own timestep. Some exports take one timestep for the whole batch. */
   readonly hasTimestepPerRow: boolean;
   readonly #session: OnnxSession;
   readonly #sample: string;
@@ -50,8 +47,7 @@ export class DenoiserBatch {
 
   /**
    * @param graph a loaded UNet or transformer.
-   * @throws DarkroomError `model_unsupported` if the graph wants an input that there is nothing for, or has none for what
-   * there is.
+   * @throws DarkroomError `model_unsupported` if the graph has an input that is not listed here, or lacks one that is.
    */
   constructor(graph: LoadedGraph, { sample = 'sample', extraChannels = 0, conditioning }: DenoiserInputs) {
     checkInputs(graph, [sample, 'timestep', ...Object.keys(conditioning)]);
@@ -63,28 +59,33 @@ export class DenoiserBatch {
     this.hasTimestepPerRow = typeof this.#timestep.shape[0] === 'string';
   }
 
+  /** True if rows may have adapters. */
+  get hasLoras(): boolean {
+    return this.#loras !== undefined;
+  }
+
   /**
-   * Has rows with adapters run in a graph of the same inputs and those of adapters. All others run in the one without: to the byte
-   * as if there were none.
+   * Adds a graph for rows with adapters: the same inputs plus those of the adapters. Rows without adapters still run in
+   * the graph without them, so their bytes do not change.
    *
-   * @throws DarkroomError `model_unsupported` if it has other inputs.
+   * @throws DarkroomError `model_unsupported` if the graph has other inputs.
    */
   addLoras(graph: LoadedGraph, layers: readonly LoraLayer[]): void {
-    const ofLoras = layers.flatMap((layer) => Object.values(loraInputsOf(layer)));
-    checkInputs(graph, [this.#sample, 'timestep', ...Object.keys(this.#conditioning), loraRowsInput, ...ofLoras]);
+    const loraInputs = layers.flatMap((layer) => Object.values(loraInputsOf(layer)));
+    checkInputs(graph, [this.#sample, 'timestep', ...Object.keys(this.#conditioning), loraRowsInput, ...loraInputs]);
     this.#loras = { session: graph.session, feeds: new LoraFeeds(layers) };
   }
 
   /**
-   * Gives each row's output, with as few calls of the graph as its inputs allow: rows share one unless it takes a single
-   * timestep and theirs differ, or their open dimensions do, or some have adapters, whichever, and others none.
+   * Returns each row's output with as few calls of the graph as possible. Rows share a call unless they differ in an
+   * open dimension, in having adapters at all, or in the timestep where the graph takes only one.
    *
    * @param rows with latents of one shape.
    * @param latentDims of one row.
-   * @returns for each row as many values as its latents have; views into memory that is the caller's.
+   * @returns an array for each row, as long as its latents. The arrays are views into memory that the caller owns.
    * @throws DarkroomError if a call fails.
    */
-  async run(rows: readonly DenoiserRow[], latentDims: LatentDims): Promise<Float32Array[]> {
+  async run(rows: readonly DenoiserRow[], latentDims: LatentDims): Promise<ReadonlyMap<DenoiserRow, Float32Array>> {
     const length = lengthOf(latentDims);
     const outputs = new Map<DenoiserRow, Float32Array>();
     for (const group of groupBy(rows, (row) => this.#keyOf(row))) {
@@ -93,10 +94,10 @@ export class DenoiserBatch {
         outputs.set(row, data.subarray(position * length, (position + 1) * length));
       }
     }
-    return rows.map((row) => outputs.get(row)!);
+    return outputs;
   }
 
-  /** One call of the graph, with rows that can share it. */
+  /** Calls the graph once with rows that can share the call. */
   runTogether(rows: readonly DenoiserRow[], latentDims: LatentDims): Promise<FloatTensor> {
     const sampleDims = this.#sampleDimsOf(latentDims);
     const length = lengthOf(sampleDims);
@@ -110,17 +111,17 @@ export class DenoiserBatch {
       const { length } = rows[0]!.conditioning[name]!;
       const data = this.#bufferOf(name, rows.length * length);
       for (const [position, row] of rows.entries()) data.set(row.conditioning[name]!, position * length);
-      feeds[name] = { data, dims: [rows.length, ...closed(shape, length)] };
+      feeds[name] = { data, dims: [rows.length, ...resolveShape(shape, length)] };
     }
     const session = rows[0]!.loras === undefined ? this.#session : this.#addLoraFeeds(feeds, rows);
-    return session.run(feeds, session.outputs[0]!.name);
+    return session.run(feeds);
   }
 
-  /** For messages: what such a call is given. */
+  /** Returns the names and dimensions of a call's inputs, for error messages. */
   describeInputs(rows: readonly DenoiserRow[], latentDims: LatentDims): string {
     const dimsOf = { [this.#sample]: this.#sampleDimsOf(latentDims) } as Record<string, readonly number[]>;
     for (const [name, shape] of Object.entries(this.#conditioning)) {
-      dimsOf[name] = closed(shape, rows[0]!.conditioning[name]!.length);
+      dimsOf[name] = resolveShape(shape, rows[0]!.conditioning[name]!.length);
     }
     const described = Object.entries(dimsOf).map(([name, dims]) => `${name} [${[rows.length, ...dims].join(', ')}]`);
     return described.join(' and ');
@@ -130,7 +131,7 @@ export class DenoiserBatch {
     return [channels + this.#extraChannels, height, width];
   }
 
-  /** Rows with the same key can share a call. */
+  /** Returns the grouping key: rows with the same key can share a call. */
   #keyOf({ timestep, conditioning, loras }: DenoiserRow): string {
     const lengths = Object.keys(this.#conditioning).map((name) => conditioning[name]!.length);
     return [this.hasTimestepPerRow ? '' : timestep, ...lengths, loras === undefined ? '' : 'loras'].join(' ');
@@ -146,7 +147,7 @@ export class DenoiserBatch {
     const values = (this.hasTimestepPerRow ? rows : rows.slice(0, 1)).map(({ timestep }) => timestep);
     const { type, shape } = this.#timestep;
     const dims = shape.length === 0 ? [] : [values.length];
-    // diffusers' ONNX pipeline casts to the input's type, which cuts fractions off.
+    // diffusers' ONNX pipeline casts timesteps to the input's type, which truncates fractions.
     if (type === 'int64') return { data: BigInt64Array.from(values, (t) => BigInt(Math.trunc(t))), dims };
     if (type === 'int32') return { data: Int32Array.from(values), dims };
     return { data: Float32Array.from(values), dims };
@@ -170,8 +171,8 @@ function checkInputs({ file, session }: LoadedGraph, known: readonly string[]): 
   throw modelFileError(file, `${problem}; supported are exactly ${known.join(', ')}`);
 }
 
-/** The shape of a row that has so many values. */
-function closed(shape: readonly (number | 'open')[], length: number): number[] {
+/** Returns a row's shape with its open side computed from the number of values. */
+function resolveShape(shape: readonly (number | 'open')[], length: number): number[] {
   const others = shape.reduce<number>((product, side) => product * (side === 'open' ? 1 : side), 1);
   return shape.map((side) => (side === 'open' ? length / others : side));
 }

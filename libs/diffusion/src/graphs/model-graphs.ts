@@ -2,38 +2,39 @@ import { dirname, relative } from 'node:path';
 import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
 import type { Upscale } from '@darkroom/kinds';
 import { type LoadedSession, loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
-import { type LoadedGraph, loadGraph, type LoadGraphOptions } from './load-graph.ts';
+import { type LoadedGraph, loadGraph, type LoadGraphOptions } from '../onnx/load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { DroppableSession } from './droppable-session.ts';
-import { giveMoments } from '../onnx/give-moments.ts';
+import { ReloadableSession } from './reloadable-session.ts';
+import { outputMoments } from '../onnx/output-moments.ts';
 import { loadSafetyChecker, type SafetyChecker } from '../safety/safety-checker.ts';
 import { loadUpscaler, type Upscaler } from '../upscale/upscaler.ts';
 import { VaeDecoder } from '../vae/vae-decoder.ts';
 import { VaeEncoder } from '../vae/vae-encoder.ts';
 
-/** Where and how a pipeline's graphs run. */
+/** Devices and memory settings for a pipeline's graphs. */
 export interface LoadPipelineOptions {
-  /** In the order of preference; `cpu` if absent. */
+  /** In order of preference; `cpu` if absent. */
   devices?: readonly Device[];
-  /** Only the first of them will do. */
-  isStrictAboutDevice?: boolean;
   threads?: number;
-  /** Encoders of texts and pictures are in memory only while there is something to encode. */
+  /** Loads text encoders and the VAE encoder only while they encode something. */
   hasLowMemory?: boolean;
-  /** Pictures of more pixels than a square of this side are decoded in pieces; none are if absent. */
+  /** Images with more pixels than a square of this side are decoded in tiles; 1024 if absent. */
   vaeTileSize?: number;
 }
 
+/** Images of SDXL and later models have this side. Tiles take less memory and more time. */
+const defaultTileSize = 1024;
+
 interface Entry extends LoadedGraph {
-  /** The same session, of an encoder of texts or pictures. */
-  readonly droppable?: DroppableSession;
-  /** Asked for once, while the graph is in memory. */
-  nodes?: NodeCounts | undefined;
+  /** The same session, if it belongs to a text encoder or the VAE encoder. */
+  readonly droppable?: ReloadableSession;
+  /** Counted once, while the graph is loaded. */
+  nodes?: NodeCounts;
 }
 
 /**
- * The graphs of a model, loaded as its options say. Every pipeline loads through this: which device each runs on, and that
- * text encoders come and go where memory is low, is no business of theirs.
+ * Loads the graphs of a model. Every pipeline loads through this class, so that pipelines need not know the devices, or
+ * that encoders are unloaded between calls when memory is low.
  */
 export class ModelGraphs {
   readonly #model: ModelDirectory;
@@ -44,22 +45,18 @@ export class ModelGraphs {
   #vaeDecoder: VaeDecoder | undefined;
 
   constructor(model: ModelDirectory, options: LoadPipelineOptions) {
-    const { devices, isStrictAboutDevice, threads, hasLowMemory = false, vaeTileSize = Infinity } = options;
+    const { devices, threads, hasLowMemory = false, vaeTileSize = defaultTileSize } = options;
     this.#model = model;
     this.#hasLowMemory = hasLowMemory;
     this.#vaeTileSize = vaeTileSize;
-    this.#sessionOptions = {
-      ...(devices === undefined ? {} : { devices }),
-      ...(isStrictAboutDevice === undefined ? {} : { isStrict: isStrictAboutDevice }),
-      ...(threads === undefined ? {} : { threads }),
-    };
+    this.#sessionOptions = { devices, threads };
   }
 
   /**
-   * Loads a text encoder, whose session comes back by itself after it was let go of by `settle`.
+   * Loads a text encoder. After `unloadEncoders`, the next call loads it again.
    *
-   * @param at its number, in the order of the pipeline's class.
-   * @throws DarkroomError as `loadGraph` does, as do the next two.
+   * @param at index of the encoder, in the order of the pipeline's class.
+   * @throws DarkroomError as `loadGraph` does; so do the next two methods.
    */
   async loadTextEncoder(at: number): Promise<LoadedGraph> {
     return this.#loadDroppable(this.#model.graphs.textEncoders[at]!);
@@ -69,9 +66,17 @@ export class ModelGraphs {
     return this.#add(await this.#load(this.#model.graphs.denoiser));
   }
 
-  /** The denoiser that takes adapters: with weights of its own, so only where one is asked for. */
+  /**
+   * Loads the denoiser that takes adapters. It has a second copy of the weights, so load it only when a request needs
+   * it.
+   */
   async loadDenoiserWithLoras(): Promise<LoadedGraph> {
-    return this.#add(await this.#load(this.#model.loras.graph!));
+    return this.#add(await this.#load(this.#model.loras.denoiser!.path));
+  }
+
+  /** Loads a text encoder that takes adapters; otherwise as `loadDenoiserWithLoras`. */
+  async loadTextEncoderWithLoras(at: number): Promise<LoadedGraph> {
+    return this.#loadDroppable(this.#model.loras.encoders[at]!.path);
   }
 
   async loadVaeDecoder(): Promise<VaeDecoder> {
@@ -84,28 +89,28 @@ export class ModelGraphs {
       session,
       loadPart: (part) => loadOnnxSession({ file: part, ...options }),
       factor: latents.factor,
-      wholePixels: this.#vaeTileSize ** 2,
+      maxUntiledPixels: this.#vaeTileSize ** 2,
     });
     return this.#vaeDecoder;
   }
 
   /**
-   * Loads the encoder of pictures, tries it, and lets go of it until the first picture comes: most models only draw.
+   * Loads the VAE encoder, tries it, and unloads it until a request needs it: most requests have no input image.
    *
-   * @param side pixels of the picture that it is tried with.
+   * @param side pixels of the image that it is tried with.
    * @returns undefined if the model has none.
    */
   async loadVaeEncoder(side: number): Promise<VaeEncoder | undefined> {
     const { graphs, latents } = this.#model;
     if (graphs.vaeEncoder === undefined) return undefined;
-    const entry = await this.#loadDroppable(graphs.vaeEncoder, { rewrite: giveMoments });
+    const entry = await this.#loadDroppable(graphs.vaeEncoder, { rewrite: outputMoments });
     const encoder = new VaeEncoder({ ...entry, latents });
     await encoder.try(side);
-    await this.#letGo(entry);
+    await this.#unload(entry);
     return encoder;
   }
 
-  /** undefined where the model has none, or is not to use it. */
+  /** Returns undefined if the model has no safety checker, or it is switched off. */
   async loadSafetyChecker(): Promise<SafetyChecker | undefined> {
     const { graphs, clipImage, card } = this.#model;
     if (graphs.safetyChecker === undefined || clipImage === undefined) return undefined;
@@ -113,7 +118,7 @@ export class ModelGraphs {
     return loadSafetyChecker(graph, { settings: clipImage, refuses: card.safetyChecker === 'refuse' });
   }
 
-  /** By what they make of a side. */
+  /** Returns the upscalers by their factor. */
   async loadUpscalers(): Promise<ReadonlyMap<Upscale, Upscaler>> {
     const { graphs, card } = this.#model;
     const upscalers = new Map<Upscale, Upscaler>();
@@ -124,19 +129,19 @@ export class ModelGraphs {
     return upscalers;
   }
 
-  /** Lets go of the encoders if memory is low. */
-  async settle(): Promise<void> {
+  /** Unloads the encoders if memory is low. */
+  async unloadEncoders(): Promise<void> {
     if (!this.#hasLowMemory) return;
-    for (const entry of this.#entries) await this.#letGo(entry);
+    for (const entry of this.#entries) await this.#unload(entry);
   }
 
-  async #letGo(entry: Entry): Promise<void> {
+  async #unload(entry: Entry): Promise<void> {
     if (entry.droppable?.isLoaded !== true) return;
     await this.#countNodes(entry);
     await entry.droppable.dispose();
   }
 
-  /** What each graph runs on. To be asked once all of them have been called, because only then their nodes are known. */
+  /** Returns the devices of each graph. Call it after every graph has run once: only then are its nodes known. */
   async describe(): Promise<PipelineComponent[]> {
     const components: PipelineComponent[] = [];
     for (const entry of this.#entries) {
@@ -162,8 +167,10 @@ export class ModelGraphs {
   #remarkOn(file: string): string | undefined {
     if (file === this.#vaeDecoder?.options.file) return this.#vaeDecoder.remark;
     const { path, graphs, loras } = this.#model;
-    const isOfLoras = file === relative(path, graphs.denoiser) && loras.problems.length > 0;
-    return isOfLoras ? `left out: ${loras.problems.join('; ')}` : undefined;
+    const hasRefusedLoras = file === relative(path, graphs.denoiser) && loras.refused.length > 0;
+    return hasRefusedLoras
+      ? `left out: ${loras.refused.map(({ file: other, reason }) => `${other}: ${reason}`).join('; ')}`
+      : undefined;
   }
 
   #load(path: string, options: LoadGraphOptions = {}): Promise<LoadedGraph<LoadedSession>> {
@@ -172,9 +179,9 @@ export class ModelGraphs {
 
   async #loadDroppable(path: string, options: LoadGraphOptions = {}): Promise<Entry> {
     const loaded = await this.#load(path, options);
-    const again = { ...this.#sessionOptions, ...options, devices: [loaded.session.device] };
-    const reload = async (): Promise<OnnxSession> => (await loadGraph(this.#model, path, again)).session;
-    const session = new DroppableSession(loaded.session, reload);
+    const reloadOptions = { ...this.#sessionOptions, ...options, devices: [loaded.session.device] };
+    const reload = async (): Promise<OnnxSession> => (await loadGraph(this.#model, path, reloadOptions)).session;
+    const session = new ReloadableSession(loaded.session, reload);
     return this.#add({ file: loaded.file, session, droppable: session });
   }
 
@@ -184,7 +191,7 @@ export class ModelGraphs {
   }
 
   async #countNodes(entry: Entry): Promise<NodeCounts | undefined> {
-    // A session on the CPU has nothing to count, and one that was let go of has been asked.
+    // Sessions on the CPU have nothing to count; unloaded sessions were counted before they were unloaded.
     if (!('nodes' in entry))
       entry.nodes = entry.session.device === 'cpu' ? undefined : await entry.session.countNodes();
     return entry.nodes;

@@ -6,7 +6,7 @@ import { PromptEncoder } from './prompt-encoder.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 
-/** An encoder on a graph that only counts its calls, and gives so many numbers for each. */
+/** Creates an encoder on a graph that counts its calls and returns `length` numbers for each. */
 async function createHarness(length: number) {
   const { textEncoders } = await readModelDirectory(directory);
   let calls = 0;
@@ -15,7 +15,7 @@ async function createHarness(length: number) {
     return Promise.resolve([{ data: new Float32Array(length), dims: [length] }]);
   };
   const session = { inputs: [], outputs: [], runForAll } as unknown as OnnxSession;
-  const encoder = new PromptEncoder(textEncoders[0]!.tokenizer, session, ['x']);
+  const encoder = new PromptEncoder(textEncoders[0].tokenizer, session, ['x']);
   const callsFor = async (texts: readonly string[]): Promise<number> => {
     const before = calls;
     for (const text of texts) await encoder.encode(text);
@@ -26,7 +26,7 @@ async function createHarness(length: number) {
 
 const texts = (count: number) => Array.from({ length: count }, (_, at) => `text ${at}`);
 
-it('keeps the latest texts, and forgets the one that was longest out of use', async () => {
+it('caches the latest embeddings, and evicts the least recently used one', async () => {
   const { callsFor } = await createHarness(8);
   expect(await callsFor(texts(32))).toBe(32);
   expect(await callsFor(texts(32))).toBe(0);
@@ -35,7 +35,7 @@ it('keeps the latest texts, and forgets the one that was longest out of use', as
   expect(await callsFor(['text 1'])).toBe(1);
 });
 
-it('keeps fewer of them where they are large, and none that is larger than all may be', async () => {
+it('caches fewer embeddings if they are large, and none larger than the cache', async () => {
   const megabyte = 2 ** 18;
   const { callsFor } = await createHarness(16 * megabyte);
   await callsFor(texts(5));

@@ -1,69 +1,93 @@
 import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
-import { type LoadedGraph, tryGraph } from './load-graph.ts';
+import { type LoadedGraph, tryGraph } from '../onnx/load-graph.ts';
+import { LoraFeeds } from '../loras/lora-feeds.ts';
+import type { LoraLayer } from '../loras/lora-layers.ts';
+import type { LoraSet } from '../loras/lora-set.ts';
 import type { ModelGraphs } from './model-graphs.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { modelFileError } from '../model/model-file.ts';
+import { modelFileError } from '@darkroom/runtime/model-file';
 import { PromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
 import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
 
-/** Texts whose embeddings are kept: most requests share their negative prompt, and often it is empty. */
-const KEPT_TEXTS = 32;
-/** Of their embeddings, which a T5 or GLM makes megabytes of. */
-const KEPT_BYTES = 64 * 2 ** 20;
+/** Maximum number of cached embeddings. Most requests share their negative prompt, which is often empty. */
+const MAX_CACHED_TEXTS = 32;
+/** Maximum size of all cached embeddings: one from T5 or GLM takes megabytes. */
+const MAX_CACHED_BYTES = 64 * 2 ** 20;
 
-/** What a text encoder makes of a text. */
+/** The outputs of a text encoder for one text. */
 export interface EncodedPrompt {
-  /** Its outputs that were asked for, flat. Shared between callers: read only. */
+  /** The outputs that the pipeline reads, flat. Shared between callers: read only. */
   readonly outputs: readonly Float32Array[];
-  /** Tokens at the text's end that it did not read. */
+  /** Tokens at the end of the text that were cut off. */
   readonly cutTokens: number;
 }
 
-/** Turns texts into what the denoiser reads of them. */
+/** Encodes texts into embeddings for the denoiser, with a cache. */
 export class PromptEncoder {
   readonly tokenizer: PromptTokenizer;
   readonly #session: OnnxSession;
   readonly #outputs: readonly string[];
-  /** In order of use, the oldest first. */
-  readonly #kept = new Map<string, EncodedPrompt>();
-  #keptBytes = 0;
+  /** In order of use, the least recently used first. */
+  readonly #cache = new Map<string, EncodedPrompt>();
+  #cachedBytes = 0;
+  #loras: { readonly session: OnnxSession; readonly feeds: LoraFeeds } | undefined;
 
-  /** @param outputs names of those of the session, which is a loaded text encoder. */
+  /** @param outputs names of the outputs to read from the session, a loaded text encoder. */
   constructor(tokenizer: TokenizerFiles, session: OnnxSession, outputs: readonly string[]) {
     this.tokenizer = new PromptTokenizer(tokenizer);
     this.#session = session;
     this.#outputs = outputs;
   }
 
+  /** True if texts can be encoded with adapters. */
+  get hasLoras(): boolean {
+    return this.#loras !== undefined;
+  }
+
   /**
-   * Always encodes a text alone, so that its numbers do not depend on which others came with it.
+   * Adds a graph for texts with adapters: the same inputs and outputs plus the adapters' inputs. Texts without adapters
+   * still run in the graph without them.
+   */
+  addLoras({ session }: LoadedGraph, layers: readonly LoraLayer[]): void {
+    this.#loras = { session, feeds: new LoraFeeds(layers) };
+  }
+
+  /**
+   * Encodes a text, always in a call of its own, so that its numbers do not depend on other texts.
    *
+   * @param loras adapters, after `addLoras`.
    * @throws DarkroomError if the graph fails.
    */
-  async encode(text: string): Promise<EncodedPrompt> {
-    const encoded = this.#kept.get(text) ?? (await this.#encodeAnew(text));
-    this.#forget(text);
-    this.#kept.set(text, encoded);
-    this.#keptBytes += bytesOf(encoded);
-    while (this.#kept.size > KEPT_TEXTS || this.#keptBytes > KEPT_BYTES) this.#forget(this.#kept.keys().next().value!);
+  async encode(text: string, loras?: LoraSet): Promise<EncodedPrompt> {
+    // Adapter keys contain no line break.
+    const key = `${loras?.key ?? ''}\n${text}`;
+    const encoded = this.#cache.get(key) ?? (await this.#encodeUncached(text, loras));
+    this.#evict(key);
+    this.#cache.set(key, encoded);
+    this.#cachedBytes += bytesOf(encoded);
+    while (this.#cache.size > MAX_CACHED_TEXTS || this.#cachedBytes > MAX_CACHED_BYTES)
+      this.#evict(this.#cache.keys().next().value!);
     return encoded;
   }
 
-  /** The graph's outputs for one row of token ids, as the tokenizer makes them; not kept. */
-  encodeIds(ids: readonly number[]): Promise<readonly FloatTensor[]> {
+  /** Returns the graph's outputs for one row of token ids from the tokenizer, without the cache. */
+  encodeIds(ids: readonly number[], loras?: LoraSet): Promise<readonly FloatTensor[]> {
     const isInt32 = this.#session.inputs.find(({ name }) => name === 'input_ids')?.type === 'int32';
     const data = isInt32 ? Int32Array.from(ids) : BigInt64Array.from(ids, BigInt);
-    return this.#session.runForAll({ input_ids: { data, dims: [1, ids.length] } }, this.#outputs);
+    const tokens = { input_ids: { data, dims: [1, ids.length] } };
+    if (loras === undefined) return this.#session.runForAll(tokens, this.#outputs);
+    const { session, feeds } = this.#loras!;
+    return session.runForAll({ ...tokens, ...feeds.feedsOf([loras]) }, this.#outputs);
   }
 
-  async #encodeAnew(text: string): Promise<EncodedPrompt> {
+  async #encodeUncached(text: string, loras: LoraSet | undefined): Promise<EncodedPrompt> {
     const { ids, cutTokens } = this.tokenizer.encode(text);
-    return { outputs: (await this.encodeIds(ids)).map(({ data }) => data), cutTokens };
+    return { outputs: (await this.encodeIds(ids, loras)).map(({ data }) => data), cutTokens };
   }
 
-  #forget(text: string): void {
-    this.#keptBytes -= bytesOf(this.#kept.get(text));
-    this.#kept.delete(text);
+  #evict(key: string): void {
+    this.#cachedBytes -= bytesOf(this.#cache.get(key));
+    this.#cache.delete(key);
   }
 }
 
@@ -71,28 +95,28 @@ function bytesOf(encoded: EncodedPrompt | undefined): number {
   return encoded?.outputs.reduce((total, { byteLength }) => total + byteLength, 0) ?? 0;
 }
 
-/** What a pipeline reads of a text encoder. */
+/** The outputs that a pipeline reads from a text encoder. */
 export interface EncoderOutputs {
   /** Names of the graph's outputs. */
   outputs: (graph: LoadedGraph) => readonly string[];
-  /** Dimensions of each of them for a text of so many tokens, as the other files of the model say. */
-  gives: (tokens: number) => readonly (readonly number[])[];
+  /** Dimensions of each output for a text of so many tokens, from the model's other files. */
+  outputDims: (tokens: number) => readonly (readonly number[])[];
 }
 
 export interface LoadPromptEncoderOptions extends EncoderOutputs {
   model: ModelDirectory;
   graphs: ModelGraphs;
-  /** Which of the model's text encoders, in the order of the pipeline's class. */
+  /** Index of the text encoder, in the order of the pipeline's class. */
   at: number;
 }
 
 /**
- * Loads a text encoder and calls it once, with the highest id that its tokenizer writes.
+ * Loads a text encoder and calls it once, with the highest id of its tokenizer.
  *
- * @returns `trial`: what it gave for that.
+ * @returns `trial`: the outputs of that call.
  * @throws DarkroomError naming the file, if it cannot be loaded or does not fit.
  */
-export async function loadPromptEncoder({ model, graphs, at, outputs, gives }: LoadPromptEncoderOptions) {
+export async function loadPromptEncoder({ model, graphs, at, outputs, outputDims }: LoadPromptEncoderOptions) {
   const graph = await graphs.loadTextEncoder(at);
   const { tokenizer } = model.textEncoders[at]!;
   const encoder = new PromptEncoder(tokenizer, graph.session, outputs(graph));
@@ -100,15 +124,18 @@ export async function loadPromptEncoder({ model, graphs, at, outputs, gives }: L
   const takes = `input_ids [1, ${trialIds.length}] of ids up to ${tokenizer.highestId}`;
   const results = encoder.encodeIds(trialIds);
   const trial: Float32Array[] = [];
-  for (const [position, dims] of gives(trialIds.length).entries()) {
+  for (const [position, dims] of outputDims(trialIds.length).entries()) {
     const run = async () => (await results)[position]!;
-    trial.push((await tryGraph({ file: graph.file, run, takes, gives: dims })).data);
+    trial.push((await tryGraph({ file: graph.file, run, inputs: takes, outputDims: dims })).data);
   }
-  await graphs.settle();
+  await graphs.unloadEncoders();
   return { encoder, trial };
 }
 
-/** Puts embeddings of the same tokens side by side: each is tokens × its width. `width`: values of each in `into`, all of theirs or more. */
+/**
+ * Concatenates embeddings of the same tokens along their width; each is tokens × its own width. `width` is the row
+ * width of `into`: at least the sum of the embeddings' widths.
+ */
 export function joinTokens(
   embeddings: readonly Float32Array[],
   { tokens, into, width = into.length / tokens }: { tokens: number; into: Float32Array; width?: number },
@@ -123,15 +150,18 @@ export function joinTokens(
   }
 }
 
-/** The output of a text encoder that Stable Diffusion 1.x and its kin read: the last layer's, normalized. */
+/** Returns the name of the last layer's normalized output, which Stable Diffusion 1.x and its derivatives read. */
 export function lastHiddenState({ outputs }: OnnxSession): string {
   return (outputs.find(({ name }) => name === 'last_hidden_state') ?? outputs[0]!).name;
 }
 
-/** The layer before the last, which SDXL and its successors read: exports name them from 0, the embeddings, to the last. */
+/**
+ * Returns the name of the second-to-last layer's output, which SDXL and its successors read. Exports number the layers
+ * from 0 (the embeddings) to the last.
+ */
 export function secondLastHiddenState({ file, session }: LoadedGraph): string {
   const layers = session.outputs.filter(({ name }) => name.startsWith('hidden_states.')).length;
   if (layers >= 2) return `hidden_states.${layers - 2}`;
-  const needed = 'which the pipeline reads; Optimum exports them of text encoders for it';
+  const needed = 'which the pipeline reads; Optimum exports them for text encoders of such a pipeline';
   throw modelFileError(file, `has no outputs hidden_states.0, hidden_states.1, …, ${needed}`);
 }

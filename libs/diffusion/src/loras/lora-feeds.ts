@@ -4,7 +4,10 @@ import type { LoraSet } from './lora-set.ts';
 
 type Feeds = Record<string, TensorValue>;
 
-/** Makes the inputs of adapters for the rows of a call, and keeps them for the next: steps of the same rows have the same. */
+/**
+ * Builds the adapters' inputs for the rows of a call. Reuses them in the next call if it has the same adapters, as the
+ * steps of one request do.
+ */
 export class LoraFeeds {
   readonly #layers: readonly LoraLayer[];
   #key = '';
@@ -22,12 +25,12 @@ export class LoraFeeds {
       this.#stacks = this.#stack(sets);
       this.#key = key;
     }
-    const places = new Map(sets.map((set, at) => [set.key, BigInt(at)]));
-    const data = BigInt64Array.from(rows, (set) => places.get(set.key)!);
+    const positions = new Map(sets.map((set, at) => [set.key, BigInt(at)]));
+    const data = BigInt64Array.from(rows, (set) => positions.get(set.key)!);
     return { ...this.#stacks, [loraRowsInput]: { data, dims: [rows.length] } };
   }
 
-  /** One after the other, filled up with blocks of zeros to the most that one of them has. */
+  /** Stacks the sets; shorter ones are padded with blocks of zeros to the longest. */
   #stack(sets: readonly LoraSet[]): Feeds {
     const blocks = Math.max(...sets.map((set) => set.blocks));
     const feeds: Feeds = {};
@@ -37,7 +40,7 @@ export class LoraFeeds {
       const stackOf = (end: 'a' | 'b', width: number): Float32Array => {
         const length = blocks * loraBlock * width;
         const [first] = sets;
-        // One alone is taken as it is.
+        // A single set is used without copying.
         if (sets.length === 1) return first!.layers.get(name)?.[end] ?? new Float32Array(length);
         const stack = new Float32Array(sets.length * length);
         for (const [at, set] of sets.entries()) stack.set(set.layers.get(name)?.[end] ?? [], at * length);

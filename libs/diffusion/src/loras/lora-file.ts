@@ -1,12 +1,13 @@
 import { basename, join } from 'node:path';
 import { maxLoraRank } from '@darkroom/kinds';
 import { z } from 'zod';
-import { modelFileError } from '../model/model-file.ts';
-import { isOfTextEncoder, type LoraLayer, LoraLayerNames, type LoraRole, readLoraName } from './lora-layers.ts';
+import { modelFileError } from '@darkroom/runtime/model-file';
+import { loraId } from './lora-id.ts';
+import { type LoraLayer, LoraLayerNames, type LoraRole, readLoraName, readTextEncoderLayer } from './lora-layers.ts';
 import { isReadable, readSafetensors, SafetensorsError } from './read-safetensors.ts';
 import type { SafetensorsFile, SafetensorsTensor } from './read-safetensors.ts';
 
-/** What an adapter adds to a layer: up · down, times alpha / rank. */
+/** An adapter's addition to a layer: up · down, times alpha / rank. */
 export interface LoraChange {
   readonly layer: LoraLayer;
   /** [rank, inputs] */
@@ -14,48 +15,82 @@ export interface LoraChange {
   /** [outputs, rank] */
   readonly up: SafetensorsTensor;
   readonly rank: number;
-  /** A number in the file, or of its metadata; the rank if there is none. */
+  /** A number in the file or its metadata; the rank if there is neither. */
   readonly alpha: SafetensorsTensor | number;
 }
 
-/** A file whose header was checked against the model. */
+/** An adapter file whose header has been checked against the model. */
 export interface LoraFile {
-  /** What requests call it: the file's name without its ending. */
+  /** The id that requests name: see {@link loraId}. */
   readonly id: string;
-  /** The highest of its layers. */
+  /** The file's name without its extension. */
+  readonly name: string;
+  /** The highest rank of its layers. */
   readonly rank: number;
   readonly source: SafetensorsFile;
+  /** Changes to the denoiser. */
   readonly changes: readonly LoraChange[];
+  /** Changes to each text encoder. */
+  readonly encoderChanges: readonly (readonly LoraChange[])[];
+  /** Text encoders that the file changes but whose graphs take no adapters; these changes are not applied. */
+  readonly leftOut: readonly string[];
 }
 
-/** Where a model's adapters lie, in its directory. */
+/** The layers of a model that take adapters. */
+export interface LoraModelLayers {
+  readonly denoiser: readonly LoraLayer[];
+  /** Undefined for a text encoder without a graph that takes adapters. */
+  readonly encoders: readonly (readonly LoraLayer[] | undefined)[];
+}
+
+/** The folder of a model's adapters, relative to its directory. */
 export const lorasFolder = 'loras';
 export const loraEnding = '.safetensors';
-/** Characters of ids: they are in URLs and keys. */
-const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 type Tensors = Partial<Record<LoraRole, { name: string; tensor: SafetensorsTensor }>>;
 
 /**
- * Reads the header of an adapter's file, as diffusers, PEFT and kohya write them.
+ * Reads the header of an adapter file written by diffusers, PEFT or kohya.
  *
  * @param file relative to the model's directory.
- * @param layers those of the model that take adapters.
- * @throws DarkroomError `model_unsupported` naming file and tensor, what it is, and what the model would take.
+ * @param layers the model's layers that take adapters.
+ * @throws DarkroomError `model_unsupported` naming file and tensor, with the value found and the one expected.
  */
-export function readLoraFile(directory: string, file: string, layers: readonly LoraLayer[]): LoraFile {
-  const id = basename(file, loraEnding);
-  if (!idPattern.test(id))
-    throw modelFileError(file, 'its name must be 1–64 characters of A–Z, a–z, 0–9, ".", "_" and "-"');
+export function readLoraFile(directory: string, file: string, layers: LoraModelLayers): LoraFile {
   const source = readHeader(directory, file);
-  const alphas = alphasOf(file, source);
-  const changes = [...tensorsOfLayers(file, source, layers)].map(([layer, tensors]) =>
-    checkChange(file, layer, tensors, alphas),
+  const { denoiser, encoders } = tensorsByPart(file, source, layers.encoders.length);
+  const changesOf = (tensors: PartTensors, known: readonly LoraLayer[], components: readonly string[]) => {
+    const alphas = alphasOf(file, source, components);
+    return [...tensorsOfLayers(file, tensors, known)].map(([layer, found]) => checkChange(file, layer, found, alphas));
+  };
+  const changes = changesOf(denoiser, layers.denoiser, ['unet', 'transformer']);
+  const encoderChanges = encoders.map((tensors, at) => {
+    const known = layers.encoders[at];
+    return known === undefined ? [] : changesOf(tensors, known, [textEncoderFolder(at)]);
+  });
+  const leftOut = encoders.flatMap((tensors, at) =>
+    tensors.size > 0 && layers.encoders[at] === undefined ? [textEncoderFolder(at)] : [],
   );
-  if (changes.length === 0) throw modelFileError(file, 'has no tensors');
-  const rank = Math.max(...changes.map((change) => change.rank));
+  const all = [changes, ...encoderChanges].flat();
+  if (all.length === 0 && leftOut.length > 0) {
+    const lack = `${leftOut.join(' and ')}, which has no graph that takes them: tools/export/loras.py makes it`;
+    throw modelFileError(file, `changes nothing but ${lack}`);
+  }
+  if (all.length === 0) throw modelFileError(file, 'has no tensors');
+  const rank = Math.max(...all.map((change) => change.rank));
   if (rank > maxLoraRank) throw modelFileError(file, `has rank ${rank}, expected at most ${maxLoraRank}`);
-  return { id, rank, source, changes };
+  const name = loraName(file);
+  return { id: loraId(name), name, rank, source, changes, encoderChanges, leftOut };
+}
+
+/** Returns the file name without folder and extension; the extension may be in upper case. */
+function loraName(file: string): string {
+  return basename(file).slice(0, -loraEnding.length);
+}
+
+/** Returns the folder of a text encoder in diffusers' layout: `text_encoder`, `text_encoder_2`. */
+function textEncoderFolder(at: number): string {
+  return at === 0 ? 'text_encoder' : `text_encoder_${at + 1}`;
 }
 
 function readHeader(directory: string, file: string): SafetensorsFile {
@@ -67,30 +102,45 @@ function readHeader(directory: string, file: string): SafetensorsFile {
   }
 }
 
-/** Each tensor beside the others of its layer. */
-function tensorsOfLayers(
+/** Tensors by their names in the file. `layer` is the name without the prefix of the denoiser or encoder. */
+type PartTensors = ReadonlyMap<string, { layer: string; role: LoraRole; tensor: SafetensorsTensor }>;
+
+/** Separates the tensors of the denoiser from those of each text encoder. */
+function tensorsByPart(
   file: string,
   { tensors }: SafetensorsFile,
-  layers: readonly LoraLayer[],
-): Map<LoraLayer, Tensors> {
-  const names = new LoraLayerNames(layers);
-  const found = new Map<LoraLayer, Tensors>();
+  encoderCount: number,
+): { denoiser: PartTensors; encoders: readonly PartTensors[] } {
+  const denoiser = new Map<string, { layer: string; role: LoraRole; tensor: SafetensorsTensor }>();
+  const encoders = Array.from({ length: encoderCount }, () => new Map(denoiser));
   for (const [name, tensor] of tensors) {
     const read = readLoraName(name);
     const expected = 'lora_A and lora_B, or lora_down, lora_up and alpha';
     if (read === undefined) throw modelFileError(file, `has the tensor ${name}, expected of each layer ${expected}`);
-    if (isOfTextEncoder(read.layer))
-      throw modelFileError(file, `${name}: changes a text encoder, expected changes of the UNet or transformer only`);
-    const layer = names.find(read.layer);
+    const ofEncoder = readTextEncoderLayer(read.layer);
+    const part = ofEncoder === undefined ? denoiser : encoders[ofEncoder.at];
+    if (part === undefined)
+      throw modelFileError(file, `${name}: changes ${textEncoderFolder(ofEncoder!.at)}, which the model does not have`);
+    part.set(name, { layer: ofEncoder?.layer ?? read.layer, role: read.role, tensor });
+  }
+  return { denoiser, encoders };
+}
+
+/** Groups the tensors by layer. */
+function tensorsOfLayers(file: string, tensors: PartTensors, layers: readonly LoraLayer[]): Map<LoraLayer, Tensors> {
+  const names = new LoraLayerNames(layers);
+  const found = new Map<LoraLayer, Tensors>();
+  for (const [name, { layer: layerName, role, tensor }] of tensors) {
+    const layer = names.find(layerName);
     if (layer === undefined) {
-      const some = `one of the model's ${layers.length} layers that take adapters, such as ${layers[0]!.name}`;
-      throw modelFileError(file, `${name}: is for another model or layer, expected ${some}`);
+      const expected = `one of the model's ${layers.length} layers that take adapters, such as ${layers[0]!.name}`;
+      throw modelFileError(file, `${name}: is for another model or layer, expected ${expected}`);
     }
     if (!isReadable(tensor.dtype))
       throw modelFileError(file, `${name}: has numbers of ${tensor.dtype}, expected F32, F16 or BF16`);
     const others = found.get(layer) ?? {};
-    if (others[read.role] !== undefined) throw modelFileError(file, `${name}: is there twice, under two names`);
-    found.set(layer, { ...others, [read.role]: { name, tensor } });
+    if (others[role] !== undefined) throw modelFileError(file, `${name}: is there twice, under two names`);
+    found.set(layer, { ...others, [role]: { name, tensor } });
   }
   return found;
 }
@@ -111,7 +161,7 @@ function checkChange(file: string, layer: LoraLayer, tensors: Tensors, alphas: A
   return { layer, down: down.tensor, up: up.tensor, rank, alpha: alpha?.tensor ?? alphas(layer) ?? rank };
 }
 
-/** A convolution of one pixel has two sides of 1 more. */
+/** Checks a tensor's shape. 1 × 1 convolutions may have two more sides of 1. */
 function checkShape(
   file: string,
   { name, tensor: { shape } }: { name: string; tensor: SafetensorsTensor },
@@ -125,33 +175,32 @@ function checkShape(
 
 type Alphas = (layer: LoraLayer) => number | undefined;
 
-/** PEFT's configuration, which diffusers writes into the metadata. `rank_pattern` is what the tensors say themselves. */
-const adapterSchema = z.looseObject({
-  'unet.lora_alpha': z.number().optional(),
-  'unet.alpha_pattern': z.record(z.string(), z.number()).optional(),
-  'unet.use_dora': z.boolean().optional(),
-  'unet.use_rslora': z.boolean().optional(),
-  'transformer.lora_alpha': z.number().optional(),
-  'transformer.alpha_pattern': z.record(z.string(), z.number()).optional(),
-  'transformer.use_dora': z.boolean().optional(),
-  'transformer.use_rslora': z.boolean().optional(),
-});
+/** PEFT's configuration. diffusers writes it into the metadata, each field prefixed with the component's name. */
+const adapterSchema = z.record(z.string(), z.unknown());
+const alphaSchema = z.number().optional();
+const patternSchema = z.record(z.string(), z.number()).default({});
 
-function alphasOf(file: string, { metadata }: SafetensorsFile): Alphas {
+/** Returns a lookup of the layers' alphas. `rank_pattern` is not read: the tensors' shapes give the ranks. */
+function alphasOf(file: string, { metadata }: SafetensorsFile, components: readonly string[]): Alphas {
   const key = 'lora_adapter_metadata';
   if (metadata[key] === undefined) return () => undefined;
-  const parsed = adapterSchema.safeParse(parseJson(metadata[key]));
-  if (!parsed.success) throw modelFileError(file, `its metadata's ${key} is not what PEFT writes`, parsed.error);
-  const facts = parsed.data;
-  for (const other of ['use_dora', 'use_rslora'] as const) {
-    if (facts[`unet.${other}`] === true || facts[`transformer.${other}`] === true)
-      throw modelFileError(file, `${key}: ${other} is true, expected false`);
+  try {
+    const fields = adapterSchema.parse(parseJson(metadata[key]));
+    for (const other of ['use_dora', 'use_rslora']) {
+      if (Object.entries(fields).some(([name, value]) => name.endsWith(`.${other}`) && value === true))
+        throw modelFileError(file, `${key}: ${other} is true, expected false`);
+    }
+    const prefix = components.find((component) => Object.keys(fields).some((name) => name.startsWith(`${component}.`)));
+    const alpha = alphaSchema.parse(fields[`${prefix}.lora_alpha`]);
+    const patterns = Object.entries(patternSchema.parse(fields[`${prefix}.alpha_pattern`]));
+    return ({ name }) =>
+      patterns.find(
+        ([pattern]) => name === pattern || name.endsWith(`.${pattern}`) || pattern.endsWith(`.${name}`),
+      )?.[1] ?? alpha;
+  } catch (error) {
+    if (!(error instanceof z.ZodError)) throw error;
+    throw modelFileError(file, `its metadata's ${key} is not what PEFT writes`, error);
   }
-  const patterns = Object.entries(facts['unet.alpha_pattern'] ?? facts['transformer.alpha_pattern'] ?? {});
-  return ({ name }) =>
-    patterns.find(([pattern]) => name === pattern || name.endsWith(`.${pattern}`))?.[1] ??
-    facts['unet.lora_alpha'] ??
-    facts['transformer.lora_alpha'];
 }
 
 function parseJson(text: string): unknown {

@@ -1,25 +1,25 @@
-/** Layers of a denoiser that take adapters, and what files of adapters call them. */
+/** Layers that take adapters, and their names in adapter files. */
 import type { OnnxValue } from '../onnx/read-onnx-file.ts';
 
-/** Columns of A that the graph takes as one product (tools/export/export_model/loras.py says why). */
+/** Rank columns that the graph multiplies as one block; tools/export/export_model/loras.py explains why. */
 export const loraBlock = 16;
-/** The input that says which adapter each row of the batch has. */
+/** The input with the index of each row's adapter set. */
 export const loraRowsInput = 'lora_rows';
 
-/** A layer's product with a weight. */
+/** A matrix multiplication with a weight. */
 export interface LoraLayer {
-  /** As torch calls it: `down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q`. */
+  /** The name in PyTorch: `down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_q`. */
   readonly name: string;
   readonly inputs: number;
   readonly outputs: number;
 }
 
-/** The inputs that a layer's adapter comes by: [loras, blocks, inputs, 16] and [loras, 16 · blocks, outputs]. */
+/** Returns the two inputs of a layer's adapter: [loras, blocks, inputs, 16] and [loras, 16 · blocks, outputs]. */
 export function loraInputsOf({ name }: LoraLayer): { a: string; b: string } {
   return { a: `${name}.lora_A`, b: `${name}.lora_B` };
 }
 
-/** The layers of a graph, by its inputs. */
+/** Returns the layers of a graph that take adapters, found by the names of its inputs. */
 export function loraLayersOf(inputs: readonly OnnxValue[]): LoraLayer[] {
   const widths = new Map(inputs.map(({ name, shape }) => [name, shape] as const));
   return inputs.flatMap(({ name, shape }) => {
@@ -29,18 +29,18 @@ export function loraLayersOf(inputs: readonly OnnxValue[]): LoraLayer[] {
   });
 }
 
-/** What a tensor of a file is to its layer. */
+/** The role of a tensor in its layer's adapter. */
 export type LoraRole = 'down' | 'up' | 'alpha';
 
 const roles: readonly [suffix: string, role: LoraRole][] = [
-  // PEFT, and with it diffusers
+  // PEFT and current diffusers
   ['.lora_A.weight', 'down'],
   ['.lora_B.weight', 'up'],
   // kohya
   ['.lora_down.weight', 'down'],
   ['.lora_up.weight', 'up'],
   ['.alpha', 'alpha'],
-  // diffusers before PEFT
+  // diffusers before it used PEFT
   ['.lora.down.weight', 'down'],
   ['.lora.up.weight', 'up'],
   ['_lora.down.weight', 'down'],
@@ -48,9 +48,17 @@ const roles: readonly [suffix: string, role: LoraRole][] = [
   ['.lora_linear_layer.down.weight', 'down'],
   ['.lora_linear_layer.up.weight', 'up'],
 ];
-const prefixes = ['base_model.model.', 'unet.', 'transformer.', 'lora_unet_', 'lora_transformer_'];
+const prefixes = [
+  'base_model.model.',
+  'unet.',
+  'transformer.',
+  'lora_unet_',
+  'lora_transformer_',
+  'text_model.',
+  'text_model_',
+];
 
-/** What the name of a tensor says; undefined where it is none of an adapter. */
+/** Splits the name of a tensor into layer and role; returns undefined if it is not an adapter's tensor. */
 export function readLoraName(name: string): { layer: string; role: LoraRole } | undefined {
   const found = roles.find(([suffix]) => name.endsWith(suffix));
   if (found === undefined) return undefined;
@@ -58,12 +66,25 @@ export function readLoraName(name: string): { layer: string; role: LoraRole } | 
   return { layer: name.slice(0, -suffix.length), role };
 }
 
-/** Whether a layer, as a file calls it, is one of a text encoder. */
-export function isOfTextEncoder(layer: string): boolean {
-  return /^(?:text_encoder|lora_te)/.test(layer);
+/** Matches layers of text encoders: kohya's `lora_te_`, `lora_te2_`, diffusers' `text_encoder.`, `text_encoder_2.`. */
+const textEncoderPattern =
+  /^(?:base_model\.model\.)?(?:lora_te(?<kohya>\d*)_|text_encoder(?:_(?<diffusers>\d+))?\.)(?<layer>.+)$/;
+
+/**
+ * Reads a file's name for a layer of a text encoder.
+ *
+ * @returns `at`: the encoder's index from 0, in the order of the pipeline's class; undefined for a layer of the
+ * denoiser.
+ */
+export function readTextEncoderLayer(name: string): { at: number; layer: string } | undefined {
+  const { kohya, diffusers, layer } = textEncoderPattern.exec(name)?.groups ?? {};
+  if (layer === undefined) return undefined;
+  return { at: Number(kohya || diffusers || 1) - 1, layer };
 }
 
-/** Finds layers by the names that files give them. kohya writes dots as underlines, so that dots are compared as such. */
+/**
+ * Finds layers by their names in adapter files. kohya writes underscores for dots, so both are compared as underscores.
+ */
 export class LoraLayerNames {
   readonly #layers: ReadonlyMap<string, LoraLayer>;
 
@@ -73,8 +94,8 @@ export class LoraLayerNames {
 
   find(name: string): LoraLayer | undefined {
     const known = flat(withoutPrefix(name).replace('.processor.', '.'));
-    // The first output layer is the one with weights; diffusers called the adapter by the list of them.
-    const candidates = [known, `${known}_0`, ofOriginalBlocks(known)];
+    // `to_out` is a list in diffusers; its first entry has the weights. Older files name the list.
+    const candidates = [known, `${known}_0`, toDiffusersBlocks(known)];
     return candidates.map((candidate) => this.#layers.get(candidate)).find((layer) => layer !== undefined);
   }
 }
@@ -89,10 +110,10 @@ function withoutPrefix(name: string): string {
 }
 
 /**
- * Files for SDXL name blocks as Stability's code does: two layers and a change of size in each. As diffusers reads them
- * (`_maybe_map_sgm_blocks_to_diffusers`).
+ * Converts block names of Stability's code, which files for SDXL use, to those of diffusers: as
+ * `_maybe_map_sgm_blocks_to_diffusers` does, with two layers and a resize per block.
  */
-function ofOriginalBlocks(name: string): string {
+function toDiffusersBlocks(name: string): string {
   const [, part, number, rest] = /^(input|middle|output)_blocks?_(\d+)_(?:1_)?(.*)$/.exec(name) ?? [];
   if (part === undefined) return name;
   const at = Number(number);

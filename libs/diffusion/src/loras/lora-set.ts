@@ -1,4 +1,4 @@
-/** The adapters of a request, as the graph takes them. */
+/** The adapters of a request, in the layout of the graph's inputs. */
 import { closeSync, openSync } from 'node:fs';
 import { basename } from 'node:path';
 import { DarkroomError } from '@darkroom/core';
@@ -8,12 +8,14 @@ import type { LoraChange, LoraFile } from './lora-file.ts';
 import { loraBlock } from './lora-layers.ts';
 import type { SafetensorsTensor } from './read-safetensors.ts';
 
-/** What a request adds to the layers it changes. Shared between rows: read only. */
+/** The changes that a request's adapters make to one graph. Shared between rows: read only. */
 export interface LoraSet {
-  /** The same for the same adapters and scales. */
+  /** Equal for the same adapters with the same scales. */
   readonly key: string;
   readonly blocks: number;
-  /** By layer: A as [blocks, inputs, 16], B as [16 · blocks, outputs], with scale and alpha; zeros after the rank. */
+  /**
+   * By layer: A as [blocks, inputs, 16], B as [16 · blocks, outputs], including scale and alpha; zeros above the rank.
+   */
   readonly layers: ReadonlyMap<string, { readonly a: Float32Array; readonly b: Float32Array }>;
 }
 
@@ -27,29 +29,37 @@ export function loraSetKey(chosen: readonly { readonly id: string; readonly scal
 }
 
 /**
- * Reads adapters and puts them side by side: several are one of all their ranks.
+ * Reads the changes that adapters make to one graph and concatenates them along the rank.
  *
- * @throws DarkroomError `engine_failed` naming a file that has changed since the model was loaded, or has no numbers.
+ * @param changesOf selects the changes to the graph.
+ * @returns undefined if no adapter changes the graph.
+ * @throws DarkroomError `engine_failed` naming a file that changed after the model was loaded, or has values that are
+ * not finite.
  */
-export function readLoraSet(chosen: readonly ChosenLora[]): LoraSet {
+export function readLoraSet(
+  adapters: readonly ChosenLora[],
+  changesOf: (file: LoraFile) => readonly LoraChange[],
+): LoraSet | undefined {
+  const chosen = adapters.filter(({ file }) => changesOf(file).length > 0);
+  if (chosen.length === 0) return undefined;
   const ranks = new Map<string, number>();
   for (const { file } of chosen)
-    for (const { layer, rank } of file.changes) ranks.set(layer.name, (ranks.get(layer.name) ?? 0) + rank);
+    for (const { layer, rank } of changesOf(file)) ranks.set(layer.name, (ranks.get(layer.name) ?? 0) + rank);
   const blocks = Math.ceil(Math.max(...ranks.values()) / loraBlock);
   const layers = new Map<string, { a: Float32Array; b: Float32Array }>();
   const filled = new Map<string, number>();
   for (const { file, scale } of chosen) {
     const values = readValues(file);
-    for (const change of file.changes) {
+    for (const change of changesOf(file)) {
       const { layer, rank } = change;
       const width = blocks * loraBlock;
-      const made = layers.get(layer.name) ?? {
+      const target = layers.get(layer.name) ?? {
         a: new Float32Array(width * layer.inputs),
         b: new Float32Array(width * layer.outputs),
       };
-      layers.set(layer.name, made);
+      layers.set(layer.name, target);
       const start = filled.get(layer.name) ?? 0;
-      place(made, change, { start, scale, ...values(change) });
+      writeChange(target, change, { start, scale, ...values(change) });
       filled.set(layer.name, start + rank);
     }
   }
@@ -62,12 +72,12 @@ interface Values {
   alpha: number;
 }
 
-function place(
+function writeChange(
   { a, b }: { a: Float32Array; b: Float32Array },
   { layer: { inputs, outputs }, rank }: LoraChange,
   { start, scale, down, up, alpha }: Values & { start: number; scale: number },
 ): void {
-  // As PEFT: once for both, in double precision, and rounded when it is multiplied.
+  // As PEFT does: one factor in double precision, applied to B and rounded with the product.
   const factor = (scale * alpha) / rank;
   for (let from = 0; from < rank; from++) {
     const to = start + from;
@@ -77,12 +87,12 @@ function place(
   }
 }
 
-/** Reads the numbers of one layer after the other. */
+/** Reads the values of a layer when it is needed, so that only one layer's are in memory. */
 function readValues({ source }: LoraFile): (change: LoraChange) => Values {
   const read = (tensor: SafetensorsTensor): Float32Array => {
     const values = readTensor(source.path, tensor);
     if (values.every((value) => Number.isFinite(value))) return values;
-    throw fileError(source.path, 'has values that are not numbers');
+    throw fileError(source.path, 'has values that are not finite');
   };
   return ({ down, up, alpha }) => ({
     down: read(down),
@@ -101,7 +111,7 @@ function readTensor(path: string, { dtype, start, end }: SafetensorsTensor): Flo
       closeSync(file);
     }
   } catch (error) {
-    throw fileError(path, 'could not be read any more', error);
+    throw fileError(path, 'could not be read', error);
   }
   if (dtype === 'F32') return new Float32Array(bytes.buffer);
   const halves = new Uint16Array(bytes.buffer);

@@ -1,84 +1,108 @@
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
-import { DarkroomError } from '@darkroom/core';
-import { modelFileError } from '../model/model-file.ts';
+import { DarkroomError, type RefusedFile } from '@darkroom/core';
+import { modelFileError } from '@darkroom/runtime/model-file';
 import { readGraphFile } from '../onnx/check-onnx-file.ts';
 import { readFully } from '../onnx/protobuf-file.ts';
 import { type LoraFile, loraEnding, lorasFolder, readLoraFile } from './lora-file.ts';
 import { type LoraLayer, loraLayersOf } from './lora-layers.ts';
 
+/** A graph that takes adapters. */
+export interface LoraGraph {
+  /** Absolute path. */
+  readonly path: string;
+  readonly layers: readonly LoraLayer[];
+}
+
 /** The adapters of a model. */
 export interface ModelLoras {
-  /** The graph of the denoiser that takes them, absolute; undefined where there is none. */
-  readonly graph: string | undefined;
-  readonly layers: readonly LoraLayer[];
-  /** By id, those that fit. */
+  /** The denoiser's graph for adapters; undefined if there is none. */
+  readonly denoiser: LoraGraph | undefined;
+  /** Each text encoder's graph for adapters; undefined if it has none. */
+  readonly encoders: readonly (LoraGraph | undefined)[];
+  /** Usable adapters, by id. */
   readonly files: ReadonlyMap<string, LoraFile>;
-  /** Why others do not, each beginning with its file. */
-  readonly problems: readonly string[];
+  /** Adapters that do not fit the model. */
+  readonly refused: readonly RefusedFile[];
 }
 
-/** All that adapters are loaded from, relative to the model's directory; nothing where there are none. */
-export function filesOfLoras(directory: string, { graph, files }: ModelLoras): string[] {
-  if (graph === undefined || files.size === 0) return [];
-  return [relative(directory, graph), ...[...files.values()].map(({ source }) => relative(directory, source.path))];
+/** Returns the files of a model's adapters, relative to its directory; empty if it has no adapters. */
+export function filesOfLoras(directory: string, { denoiser, encoders, files }: ModelLoras): string[] {
+  if (files.size === 0) return [];
+  const graphs = [denoiser, ...encoders].flatMap((graph) => graph?.path ?? []);
+  return [...graphs, ...[...files.values()].map(({ source }) => source.path)].map((path) => relative(directory, path));
 }
 
-/** unet/model_int8.onnx takes none, unet/model_int8.loras.onnx beside it does. */
+/** Returns the path of the graph that takes adapters: unet/model_int8.loras.onnx for unet/model_int8.onnx. */
 export function lorasGraphOf(denoiser: string): string {
   return denoiser.replace(/\.onnx$/, '.loras.onnx');
 }
 
 /**
- * Reads the headers of a model's adapters. A file that does not fit is a problem of its own: the model is served without it.
+ * Reads the headers of a model's adapters. A file that does not fit is refused with a reason, and the model is served
+ * without it.
  *
- * @param directory the model's, absolute.
- * @param denoiser its graph, absolute.
+ * @param directory the model's directory, absolute.
+ * @param graphs its graphs, absolute paths.
  */
-export function readModelLoras(directory: string, denoiser: string): ModelLoras {
-  const graph = lorasGraphOf(denoiser);
+export function readModelLoras(
+  directory: string,
+  graphs: { denoiser: string; textEncoders: readonly string[] },
+): ModelLoras {
+  const refused: RefusedFile[] = [];
   const names = listFiles(directory);
-  if (!existsSync(graph)) {
-    const lack = `${relative(directory, graph)} is missing, which takes them: tools/export/loras.py makes it`;
-    return withoutLoras(names.length === 0 ? [] : [`${lorasFolder}: ${lack}`]);
+  const encoders = graphs.textEncoders.map((graph) => readGraph(directory, graph, refused));
+  const denoiser = readGraph(directory, graphs.denoiser, refused);
+  if (denoiser === undefined) {
+    const file = relative(directory, lorasGraphOf(graphs.denoiser));
+    if (names.length > 0 && refused.every((other) => other.file !== file))
+      refused.push({ file, reason: 'is missing; it takes the adapters: create it with tools/export/loras.py' });
+    return { denoiser, encoders, files: new Map(), refused };
   }
-  const problems: string[] = [];
-  const layers = unlessRefused(problems, () => readLayers(directory, { graph, denoiser }));
-  if (layers === undefined) return withoutLoras(problems);
-  const files = names.flatMap(
-    (name) => unlessRefused(problems, () => readLoraFile(directory, `${lorasFolder}/${name}`, layers)) ?? [],
-  );
-  return { graph, layers, files: new Map(files.map((file) => [file.id, file])), problems };
+  const layers = { denoiser: denoiser.layers, encoders: encoders.map((graph) => graph?.layers) };
+  const files = new Map<string, LoraFile>();
+  for (const name of names) {
+    const path = `${lorasFolder}/${name}`;
+    const file = readOrRefuse(refused, path, () => readLoraFile(directory, path, layers));
+    if (file === undefined) continue;
+    const other = files.get(file.id);
+    if (other === undefined) files.set(file.id, file);
+    else
+      refused.push({ file: path, reason: `has the same id ${file.id} as ${basename(other.source.path)}: rename one` });
+  }
+  return { denoiser, encoders, files, refused };
 }
 
-function withoutLoras(problems: readonly string[]): ModelLoras {
-  return { graph: undefined, layers: [], files: new Map(), problems };
-}
-
-/** What is read, or undefined and a problem more. */
-function unlessRefused<Read>(problems: string[], read: () => Read): Read | undefined {
+/** Returns the result of `read`; if it throws a DarkroomError, adds the file to `refused` and returns undefined. */
+function readOrRefuse<Read>(refused: RefusedFile[], file: string, read: () => Read): Read | undefined {
   try {
     return read();
   } catch (error) {
     if (!DarkroomError.isInstance(error)) throw error;
-    problems.push(error.message);
+    const { message } = error;
+    refused.push({ file, reason: message.startsWith(`${file}: `) ? message.slice(file.length + 2) : message });
     return undefined;
   }
 }
 
-function readLayers(directory: string, { graph, denoiser }: { graph: string; denoiser: string }): LoraLayer[] {
-  const file = relative(directory, graph);
-  const { inputs, metadata } = readGraphFile(directory, file);
-  if (metadata.get('darkroom.source') === digestOf(denoiser)) return loraLayersOf(inputs);
-  throw modelFileError(file, `was made of another ${basename(denoiser)}: tools/export/loras.py makes it anew`);
+/** Returns the graph beside `plain` that takes adapters; undefined if there is none or it does not fit. */
+function readGraph(directory: string, plain: string, refused: RefusedFile[]): LoraGraph | undefined {
+  const path = lorasGraphOf(plain);
+  if (!existsSync(path)) return undefined;
+  const file = relative(directory, path);
+  return readOrRefuse(refused, file, () => {
+    const { inputs, metadata } = readGraphFile(directory, file);
+    if (metadata.get('darkroom.source') === digestOf(plain)) return { path, layers: loraLayersOf(inputs) };
+    throw modelFileError(file, `was made from another ${basename(plain)}: run tools/export/loras.py again`);
+  });
 }
 
 const sampleBytes = 65_536;
 
 /**
- * As tools/export/export_model/loras.py has it: of the size, and of 64 KB each of the beginning, middle and end. The graph's weights are
- * bytes of this file, and those of another at the same places would be another model, or none.
+ * Hashes the size and 64 KB each from beginning, middle and end, as tools/export/export_model/loras.py does. The
+ * adapter graph refers to weights by offset in this file; in another file, other bytes would be at these offsets.
  */
 function digestOf(path: string): string {
   const file = openSync(path, 'r');
@@ -100,6 +124,6 @@ function listFiles(directory: string): string[] {
   const folder = join(directory, lorasFolder);
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
-    .filter((name) => name.endsWith(loraEnding))
+    .filter((name) => name.toLowerCase().endsWith(loraEnding))
     .toSorted();
 }

@@ -1,14 +1,20 @@
-/** Reads `.safetensors` files: a length, a JSON header of that length, and the numbers. https://github.com/huggingface/safetensors#format */
+/**
+ * Reads `.safetensors` files: a length, a JSON header of that length, and the values.
+ * https://github.com/huggingface/safetensors#format
+ */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { z } from 'zod';
 import { readFully } from '../onnx/protobuf-file.ts';
 
-/** A header of a large checkpoint has some hundred kilobytes; what claims to have more is damage, or none of these files. */
-const longestHeader = 16 * 2 ** 20;
+/**
+ * Maximum header size. Headers of large checkpoints have some hundred kilobytes; a larger one means a damaged or other
+ * file.
+ */
+const maxHeaderBytes = 16 * 2 ** 20;
 const lengthBytes = 8;
 
 const bytesOfTypes = { F32: 4, F16: 2, BF16: 2 } as const;
-/** Types of numbers that are read. */
+/** Supported types of values. */
 export type SafetensorsType = keyof typeof bytesOfTypes;
 
 const tensorSchema = z.object({
@@ -19,11 +25,11 @@ const tensorSchema = z.object({
 const headerSchema = z.record(z.string(), z.unknown());
 const metadataSchema = z.record(z.string(), z.string());
 
-/** A tensor of the file, its numbers unread. */
+/** A tensor of the file; its values are read later. */
 export interface SafetensorsTensor {
   readonly dtype: string;
   readonly shape: readonly number[];
-  /** In the file. */
+  /** Byte offset in the file. */
   readonly start: number;
   readonly end: number;
 }
@@ -31,17 +37,17 @@ export interface SafetensorsTensor {
 export interface SafetensorsFile {
   readonly path: string;
   readonly tensors: ReadonlyMap<string, SafetensorsTensor>;
-  /** What its maker wrote of it. */
+  /** Free-form metadata of the file's author. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** The file is not what it says it is. The message continues "the file …". */
+/** The file is damaged or not a `.safetensors` file. The message continues the sentence "the file …". */
 export class SafetensorsError extends Error {}
 
 /**
- * Reads the header, and checks that all numbers it speaks of are there.
+ * Reads the header and checks that the file contains all tensor data.
  *
- * @throws SafetensorsError if it is none of these files or not whole; Error of node:fs if it cannot be read.
+ * @throws SafetensorsError if the file is of another type or not complete; an Error of node:fs if it cannot be read.
  */
 export function readSafetensors(path: string): SafetensorsFile {
   const { header, dataStart, size } = readHeader(path);
@@ -53,14 +59,14 @@ export function readSafetensors(path: string): SafetensorsFile {
     const [start, end] = offsets.map((offset) => dataStart + offset) as [number, number];
     if (end > size) throw new SafetensorsError(`is cut short: it has ${size} bytes and needs at least ${end}`);
     const tensor = { dtype, shape, start, end };
-    if (isReadable(dtype) && end - start !== countOf(tensor) * bytesOfTypes[dtype])
+    if (isReadable(dtype) && end - start !== valueCountOf(tensor) * bytesOfTypes[dtype])
       throw new SafetensorsError(`has ${end - start} bytes for ${name}, whose shape is [${shape.join(', ')}]`);
     return [name, tensor] as const;
   });
   return { path, tensors: new Map(tensors), metadata: metadataSchema.safeParse(metadata).data ?? {} };
 }
 
-/** Whether `readTensors` can read such numbers. */
+/** Returns true if `readTensors` can read values of this type. */
 export function isReadable(dtype: string): dtype is SafetensorsType {
   return Object.hasOwn(bytesOfTypes, dtype);
 }
@@ -69,19 +75,21 @@ function readHeader(path: string): { header: Record<string, unknown>; dataStart:
   const file = openSync(path, 'r');
   try {
     const { size } = fstatSync(file);
-    const none = `is no .safetensors file`;
-    if (size < lengthBytes) throw new SafetensorsError(`${none}: it has ${size} bytes`);
+    const notSafetensors = `is no .safetensors file`;
+    if (size < lengthBytes) throw new SafetensorsError(`${notSafetensors}: it has ${size} bytes`);
     const length = new Uint8Array(lengthBytes);
     readFully(file, length, 0);
     const headerLength = Number(Buffer.from(length.buffer).readBigUInt64LE());
-    if (headerLength > longestHeader)
-      throw new SafetensorsError(`${none}: its header would have ${headerLength} bytes`);
+    if (headerLength > maxHeaderBytes)
+      throw new SafetensorsError(
+        `${notSafetensors}: its header claims ${headerLength} bytes, expected at most ${maxHeaderBytes}`,
+      );
     const dataStart = lengthBytes + headerLength;
     if (dataStart > size) throw new SafetensorsError(`is cut short: it ends in its header`);
     const text = Buffer.alloc(headerLength);
     readFully(file, text, lengthBytes);
     const header = headerSchema.safeParse(parseJson(text.toString('utf8')));
-    if (!header.success) throw new SafetensorsError(`${none}: its header is not JSON`);
+    if (!header.success) throw new SafetensorsError(`${notSafetensors}: its header is not JSON`);
     return { header: header.data, dataStart, size };
   } finally {
     closeSync(file);
@@ -96,7 +104,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** How many numbers it has. */
-export function countOf({ shape }: Pick<SafetensorsTensor, 'shape'>): number {
+/** Returns the number of values. */
+export function valueCountOf({ shape }: Pick<SafetensorsTensor, 'shape'>): number {
   return shape.reduce((product, side) => product * side, 1);
 }

@@ -8,8 +8,8 @@ const limits = (number: z.ZodNumber) =>
     .refine(({ min = -Infinity, max = Infinity }) => min <= max, 'min is above max');
 
 /**
- * `darkroom.json`, the one file of a model's directory that is ours: what diffusers has no field for. It may be absent,
- * and so may everything in it.
+ * Schema of `darkroom.json`: Darkroom's own file in a model's directory, for fields that diffusers does not have. The
+ * file and each of its fields are optional.
  */
 export const darkroomJsonSchema = z.strictObject({
   $comment: z.string().optional(),
@@ -25,7 +25,7 @@ export const darkroomJsonSchema = z.strictObject({
       default: z.strictObject({ width: z.number().int().min(1), height: z.number().int().min(1) }).optional(),
     })
     .optional(),
-  /** Scaled latents z to RGB in 0…1 by z · matrix + bias: one row of the matrix for each latent channel. */
+  /** Maps scaled latents z to RGB in 0…1: z · matrix + bias, with one matrix row per latent channel. */
   preview: z.strictObject({ matrix: z.array(weights).min(1), bias: weights }).optional(),
 });
 

@@ -1,36 +1,42 @@
 import { statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { ModelDirectory } from './model-directory.ts';
-import { checkOnnxFile, type WholeOnnxFile } from '../onnx/check-onnx-file.ts';
+import { checkOnnxFile, type CompleteOnnxFile } from '../onnx/check-onnx-file.ts';
 import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
 
-/** ONNX's number of int64, the type of shapes and axes and never of weights. */
+/** ONNX's type number of int64: shapes and axes have it, weights never do. */
 const int64 = 7;
 
-/** One graph of a model. */
+/** A description of one graph. */
 export interface GraphDescription {
   /** Its folder, such as `unet`. */
   readonly part: string;
-  /** Relative to the model's directory: the graph, then the files with its weights. */
+  /** Relative to the model's directory: the graph, then its weight files. */
   readonly files: readonly string[];
-  /** `fp32`, `fp16`, `int8`, `bf16` or `int4`, by the weights and not by the name of the file; `unknown` without any. */
+  /**
+   * `fp32`, `fp16`, `int8`, `bf16` or `int4`, read from the weights and not from the file name; `unknown` without
+   * weights.
+   */
   readonly dtype: string;
-  /** Numbers among its weights; those of INT8 include one scale for each channel. */
+  /** Number of weights, including one scale per channel for INT8. */
   readonly parameters: number;
   readonly bytes: number;
 }
 
-/** What a model's files say of it. */
+/** A description of a model, read from its files. */
 export interface ModelDescription {
   readonly graphs: readonly GraphDescription[];
-  /** Whether rows at different steps may share a call of the denoiser. If not, each step costs a call for each timestep. */
+  /**
+   * True if rows at different steps may share a call of the denoiser. If not, a step costs one call per distinct
+   * timestep.
+   */
   readonly hasTimestepPerRow: boolean;
 }
 
 /**
- * Describes a model by its graphs' files, whose weights are not read.
+ * Describes a model by its graph files, without reading the weights.
  *
- * @throws DarkroomError `model_unsupported` naming a file that is not whole.
+ * @throws DarkroomError `model_unsupported` naming a file that is not complete.
  */
 export function describeModel({ path, graphs }: ModelDirectory): ModelDescription {
   const described = Object.values(graphs)
@@ -47,16 +53,16 @@ export function describeModel({ path, graphs }: ModelDirectory): ModelDescriptio
 }
 
 /**
- * Describes one graph of a directory, of any kind of model.
+ * Describes one graph in a model's directory, for any kind of model.
  *
  * @param file relative to the directory.
- * @throws DarkroomError `model_unsupported` if it is not whole.
+ * @throws DarkroomError `model_unsupported` if it is not complete.
  */
 export function describeGraphFile(path: string, file: string): GraphDescription {
   return describeGraph(path, file, checkOnnxFile(path, file));
 }
 
-function describeGraph(path: string, file: string, { tensors, externalFiles }: WholeOnnxFile): GraphDescription {
+function describeGraph(path: string, file: string, { tensors, externalFiles }: CompleteOnnxFile): GraphDescription {
   const files = [file, ...externalFiles];
   const sizes = tensors.filter(({ dataType }) => dataType !== int64).map(({ count }) => count);
   return {
@@ -68,7 +74,7 @@ function describeGraph(path: string, file: string, { tensors, externalFiles }: W
   };
 }
 
-function hasTimestepPerRow({ inputs }: WholeOnnxFile): boolean {
+function hasTimestepPerRow({ inputs }: CompleteOnnxFile): boolean {
   const shape = inputs.find(({ name }) => name === 'timestep')?.shape ?? [];
   return shape.length > 0 && typeof shape[0] !== 'number';
 }

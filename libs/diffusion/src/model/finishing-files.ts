@@ -1,12 +1,15 @@
-/** What a model's directory has for pictures that are decoded: a safety checker, and upscalers. A model may come without. */
+/** Finds a model's optional graphs that run on decoded images: a safety checker and upscalers. */
 import { join } from 'node:path';
-import { type PictureCard, type Upscale, upscales } from '@darkroom/kinds';
+import type { Device } from '@darkroom/core';
+import { type ImageCard, type Upscale, upscales } from '@darkroom/kinds';
 import { z } from 'zod';
 import { type ClipImageSettings, readClipImageSettings } from '../safety/clip-image.ts';
 import { findOptionalFile } from './find-model-file.ts';
-import { misfitError, readModelConfig, unlessMissing } from './model-file.ts';
+import { misfitError, readModelConfig, unlessMissing } from '@darkroom/runtime/model-file';
 
-/** `auto`: pictures that it finds fault with are made black. `refuse`: they cannot be had. `off`: it is not looked for. */
+/**
+ * `auto`: unsafe images are replaced by black ones. `refuse`: unsafe images fail. `off`: images are not checked.
+ */
 export type SafetyCheckerChoice = 'auto' | 'off' | 'refuse';
 
 /** Absolute paths. */
@@ -18,7 +21,7 @@ export interface FinishingFiles {
 
 interface Finishing {
   readonly files: FinishingFiles;
-  readonly card: Pick<PictureCard, 'safetyChecker' | 'upscales'>;
+  readonly card: Pick<ImageCard, 'safetyChecker' | 'upscales'>;
   readonly clipImage: ClipImageSettings | undefined;
 }
 
@@ -30,13 +33,17 @@ export function upscalerFolder(upscale: Upscale): string {
 }
 
 /**
- * Finds them by their folders: a `safety_checker` without an ONNX graph is PyTorch's, and none.
+ * Finds the graphs by their folders. A `safety_checker` folder without an ONNX graph holds PyTorch files and is
+ * ignored.
  *
  * @throws DarkroomError `model_unsupported` naming a configuration that is missing or does not fit.
  */
-export async function readFinishing(directory: string, choice: SafetyCheckerChoice): Promise<Finishing> {
-  const checker = choice === 'off' ? undefined : await findOptionalFile(directory, safetyCheckerFolder);
-  const found = await Promise.all(upscales.map((upscale) => findUpscaler(directory, upscale)));
+export async function readFinishing(
+  directory: string,
+  { choice, device }: { choice: SafetyCheckerChoice; device?: Device },
+): Promise<Finishing> {
+  const checker = choice === 'off' ? undefined : await findOptionalFile(directory, safetyCheckerFolder, device);
+  const found = await Promise.all(upscales.map((upscale) => findUpscaler(directory, upscale, device)));
   const upscalers = found.filter((upscaler) => upscaler !== undefined);
   return {
     files: {
@@ -51,15 +58,16 @@ export async function readFinishing(directory: string, choice: SafetyCheckerChoi
   };
 }
 
-/** Of the two layouts that there are, only that of transformers has a configuration. */
+/** Only one of the two layouts has a configuration: that of transformers. */
 const upscalerSchema = z.looseObject({ upscale: z.number().int().optional() });
 
 async function findUpscaler(
   directory: string,
   upscale: Upscale,
+  device: Device | undefined,
 ): Promise<{ upscale: Upscale; path: string } | undefined> {
   const folder = upscalerFolder(upscale);
-  const graph = await findOptionalFile(directory, folder);
+  const graph = await findOptionalFile(directory, folder, device);
   if (graph === undefined) return undefined;
   const file = `${folder}/config.json`;
   const config = await unlessMissing(readModelConfig(directory, file, upscalerSchema));

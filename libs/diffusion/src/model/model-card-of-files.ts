@@ -1,14 +1,16 @@
-import type { PictureAttachment, PictureCard } from '@darkroom/kinds';
+import type { RefusedFile } from '@darkroom/core';
+import type { ImageAttachment, ImageCard } from '@darkroom/kinds';
+import type { LoraFile } from '../loras/lora-file.ts';
 import type { ModelLoras } from '../loras/model-loras.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
-import type { DenoiserFacts } from './facts/denoiser-facts.ts';
-import { modelFileError } from './model-file.ts';
-import { type PipelineClass, pipelineFamilies, type PipelineFamily } from './pipeline-classes.ts';
+import type { DenoiserConfig } from './config/denoiser-config.ts';
+import { modelFileError } from '@darkroom/runtime/model-file';
+import { type PipelineClass, pipelineFamilies, type PipelineFamily } from './config/pipeline-classes.ts';
 import type { ParsedSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
 import { fittingSchedulers, schedulerMisfit } from '../schedulers/config/scheduler-misfit.ts';
-import type { SchedulerName } from '../schedulers/scheduler.ts';
+import type { SchedulerName } from '../schedulers/config/scheduler-config.ts';
 
-// What diffusers' pipelines do when they are not told otherwise.
+// Defaults of diffusers' pipelines.
 const defaults: Readonly<Record<PipelineFamily, { steps: number; guidance: number }>> = {
   'stable-diffusion': { steps: 50, guidance: 7.5 },
   'latent-consistency': { steps: 4, guidance: 8.5 },
@@ -24,24 +26,24 @@ export interface CreateModelCardOptions {
   id: string;
   created: number;
   pipelineClass: PipelineClass;
-  denoiser: DenoiserFacts;
-  /** Pixels of the picture for one of the latents, each way. */
+  denoiser: DenoiserConfig;
+  /** Pixels per latent, in each direction. */
   factor: number;
   darkroom: DarkroomJson;
   scheduler: ParsedSchedulerConfig;
   maxPromptTokens: number;
-  takes: readonly PictureAttachment[];
-  /** What is done with pictures when they are decoded. */
-  finishing: Pick<PictureCard, 'safetyChecker' | 'upscales'>;
-  loras: Pick<ModelLoras, 'files'>;
+  takes: readonly ImageAttachment[];
+  /** Options for decoded images. */
+  finishing: Pick<ImageCard, 'safetyChecker' | 'upscales'>;
+  loras: Pick<ModelLoras, 'files' | 'refused'>;
 }
 
 /**
- * Puts the model's card together.
+ * Builds the model's card.
  *
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
-export function createModelCard(options: CreateModelCardOptions): PictureCard {
+export function createModelCard(options: CreateModelCardOptions): ImageCard {
   const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, takes, loras, finishing } = options;
   const family = pipelineFamilies[pipelineClass];
   const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
@@ -52,7 +54,7 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     id,
     created,
     ownedBy: darkroom.ownedBy ?? 'darkroom',
-    kind: 'picture',
+    kind: 'image',
     pipeline: pipelineClass,
     sizes: sizesOf(options),
     steps: limitsOf('steps', darkroom.steps, { ...stepLimits, default: defaults[family].steps, max: maxSteps }),
@@ -62,19 +64,32 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     maxPromptTokens,
     ...(takes.length > 0 && { takes }),
     ...finishing,
-    ...(loras.files.size > 0 && { loras: [...loras.files.values()].map(({ id: lora, rank }) => ({ id: lora, rank })) }),
+    ...(loras.files.size > 0 && { loras: [...loras.files.values()].map(cardOfLora) }),
+    ...(loras.refused.length > 0 && { refusedFiles: listedFiles(loras.refused) }),
   };
 }
 
+/** Cards are read often, so only the first files and the beginning of each reason are listed. */
+const maxListedFiles = 50;
+const maxReason = 300;
+
+function listedFiles(refused: readonly RefusedFile[]): RefusedFile[] {
+  return refused.slice(0, maxListedFiles).map(({ file, reason }) => ({ file, reason: reason.slice(0, maxReason) }));
+}
+
+function cardOfLora({ id, name, rank, leftOut }: LoraFile): NonNullable<ImageCard['loras']>[number] {
+  return { id, rank, ...(name !== id && { name }), ...(leftOut.length > 0 && { leftOut }) };
+}
+
 /**
- * Families that take the steps of one scheduler and no others: consistency models were distilled for theirs, and CogView4's
- * pipeline prescribes sigmas and timesteps, which only one takes.
+ * Families with a single scheduler: consistency models were distilled for theirs, and CogView4's pipeline prescribes
+ * sigmas and timesteps that only one scheduler accepts.
  */
 const onlySchedulers: Partial<Record<PipelineFamily, SchedulerName>> = {
   'latent-consistency': 'lcm',
   cogview4: 'flow_match_euler',
 };
-/** Families for which a config that this scheduler cannot go with is another model's. */
+/** Families whose models always have a config for this scheduler; any other config belongs to another model. */
 const usualSchedulers: typeof onlySchedulers = { 'stable-diffusion-3': 'flow_match_euler', ...onlySchedulers };
 
 function schedulersOf(family: PipelineFamily, { config, defaultScheduler }: ParsedSchedulerConfig) {
@@ -86,15 +101,15 @@ function schedulersOf(family: PipelineFamily, { config, defaultScheduler }: Pars
   return { schedulers: fittingSchedulers(config), defaultScheduler };
 }
 
-function limitsOf(field: string, given: DarkroomJson['steps'], absent: PictureCard['steps']) {
-  const min = given?.min ?? absent.min;
-  const max = given?.max ?? absent.max;
-  const value = given?.default ?? Math.min(Math.max(absent.default, min), max);
+function limitsOf(field: string, given: DarkroomJson['steps'], fallback: ImageCard['steps']) {
+  const min = given?.min ?? fallback.min;
+  const max = given?.max ?? fallback.max;
+  const value = given?.default ?? Math.min(Math.max(fallback.default, min), max);
   if (min <= value && value <= max) return { min, max, default: value };
   throw modelFileError('darkroom.json', `${field}.default: ${value} is not in ${min} … ${max}`);
 }
 
-function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptions): PictureCard['sizes'] {
+function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptions): ImageCard['sizes'] {
   const [latentHeight, latentWidth] = denoiser.sampleSize;
   const needed = factor * denoiser.multiple;
   const multiple = sizes?.multiple ?? needed;
@@ -108,7 +123,7 @@ function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptio
   if (max > limit) {
     throw modelFileError(
       'darkroom.json',
-      `sizes.max: ${max} is more than ${limit}, all that ${denoiser.configFile} allows`,
+      `sizes.max: ${max} is more than ${limit}, the maximum of ${denoiser.configFile}`,
     );
   }
   const { width, height } = byDefault;

@@ -31,13 +31,13 @@ describe('reading a model directory', () => {
     await writeFile(join(directory, file), JSON.stringify(json));
   }
 
-  it('takes everything from the files', async () => {
+  it("reads the model's card from its files", async () => {
     const { card, graphs, latents, preview } = await readModelDirectory(directory);
     expect(card).toEqual({
       id: 'tiny',
       created: expect.any(Number) as number,
       ownedBy: 'darkroom',
-      kind: 'picture',
+      kind: 'image',
       pipeline: 'OnnxStableDiffusionPipeline',
       sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
       steps: { min: 1, max: 200, default: 20 },
@@ -62,7 +62,7 @@ describe('reading a model directory', () => {
     expect(preview?.matrix).toHaveLength(4);
   });
 
-  it('falls back to what diffusers does without darkroom.json', async () => {
+  it('uses the defaults of diffusers without darkroom.json', async () => {
     await rm(join(directory, 'darkroom.json'));
     const { card, preview } = await readModelDirectory(directory, { id: 'other' });
     expect(card).toMatchObject({
@@ -74,7 +74,7 @@ describe('reading a model directory', () => {
     expect(preview).toBeUndefined();
   });
 
-  it('lists the schedulers that can serve the model, and the steps it can take', async () => {
+  it('lists the schedulers that fit the model, and the maximum number of steps', async () => {
     const file = join(directory, 'scheduler/scheduler_config.json');
     await rm(join(directory, 'darkroom.json'));
     const cardWith = async (json: unknown) => {
@@ -92,7 +92,7 @@ describe('reading a model directory', () => {
     expect((await cardWith({ _class_name: 'PNDMScheduler', skip_prk_steps: true })).defaultScheduler).toBe('pndm');
   });
 
-  it('takes of each part the dtype asked for, or the first there is', async () => {
+  it("picks each part's graph in the chosen dtype, or the first that exists", async () => {
     await writeFile(join(directory, 'unet/model.onnx'), '');
     expect((await readModelDirectory(directory)).graphs.denoiser).toContain('model_int8.onnx');
     await rm(join(directory, 'unet/model_int8.onnx'));
@@ -117,24 +117,24 @@ describe('reading a model directory', () => {
     return graphs.vaeEncoder && relative(directory, graphs.vaeEncoder);
   }
 
-  describe('with an encoder of pictures', () => {
+  describe('with a VAE encoder', () => {
     beforeEach(async () => {
       await mkdir(join(directory, 'vae_encoder'));
       await writeFile(join(directory, 'vae_encoder/model.onnx'), '');
     });
 
-    it('takes pictures and masks, where there is a pipeline for them', async () => {
+    it('accepts images and masks if the family has pipelines for them', async () => {
       expect((await readModelDirectory(directory)).card.takes).toEqual(['image', 'mask']);
       await edit('model_index.json', (json) => Object.assign(json, { _class_name: 'StableDiffusionInpaintPipeline' }));
       expect((await readModelDirectory(directory)).card.takes).toEqual(['image', 'mask']);
     });
 
-    it('takes none without a graph of it', async () => {
+    it('accepts no images without a VAE encoder graph', async () => {
       await rm(join(directory, 'vae_encoder/model.onnx'));
       expect((await readModelDirectory(directory)).card).not.toHaveProperty('takes');
     });
 
-    it('takes the dtype of the others where there is one, and that asked for of it alone in any case', async () => {
+    it('prefers the dtype of the other parts for the VAE encoder, and requires a dtype chosen for it alone', async () => {
       expect(await encoderWith('int8')).toBe('vae_encoder/model.onnx');
       await writeFile(join(directory, 'vae_encoder/model_int8.onnx'), '');
       expect(await encoderWith('int8')).toBe('vae_encoder/model_int8.onnx');
@@ -143,13 +143,13 @@ describe('reading a model directory', () => {
       await expect(encoderWith('int8,vae_encoder=fp16')).rejects.toThrow('vae_encoder: has no graph in fp16');
     });
 
-    it('may have a denoiser that was made for inpainting', async () => {
+    it('accepts a denoiser that was trained for inpainting', async () => {
       await edit('unet/config.json', (json) => Object.assign(json, { in_channels: 9 }));
       expect((await readModelDirectory(directory)).denoiser.inChannels).toBe(9);
     });
   });
 
-  it('takes a tokenizer that is a tokenizer.json alone', async () => {
+  it('accepts a tokenizer that consists of a tokenizer.json alone', async () => {
     const vocab = JSON.parse(await readFile(join(directory, 'tokenizer/vocab.json'), 'utf8')) as unknown;
     await rm(join(directory, 'tokenizer/vocab.json'));
     await writeFile(join(directory, 'tokenizer/tokenizer.json'), JSON.stringify({ model: { vocab } }));
@@ -160,7 +160,7 @@ describe('reading a model directory', () => {
   });
 
   it.each([...smallFiles.filter((file) => file !== 'darkroom.json'), 'tokenizer/vocab.json', 'tokenizer/merges.txt'])(
-    'says that %s is missing',
+    'reports that %s is missing',
     async (file) => {
       await rm(join(directory, file));
       await expect(readModelDirectory(directory)).rejects.toThrow(`${file}: is missing`);
@@ -177,7 +177,7 @@ describe('reading a model directory', () => {
     ['vae_decoder/config.json', { scaling_factor: -1 }, 'scaling_factor: '],
     ['scheduler/scheduler_config.json', { _class_name: 'Heun' }, 'scheduler class Heun is not supported'],
     ['scheduler/scheduler_config.json', { solver_order: 3 }, 'scheduler config: solver_order 3 is not supported'],
-    ['scheduler/scheduler_config.json', { use_ays: true }, 'scheduler config: use_ays (true) is not a field'],
+    ['scheduler/scheduler_config.json', { use_ays: true }, 'scheduler config: use_ays (true) is not a supported field'],
     [
       'scheduler/scheduler_config.json',
       { _class_name: 'FlowMatchEulerDiscreteScheduler', prediction_type: null, use_dynamic_shifting: true },
@@ -191,9 +191,9 @@ describe('reading a model directory', () => {
     [
       'darkroom.json',
       { preview: { matrix: [[1, 2, 3]], bias: [0, 0, 0] } },
-      'preview.matrix: has 1 rows, expected 4, one a latent channel',
+      'preview.matrix: has 1 rows, expected 4, one per latent channel',
     ],
-  ])('names %s and its field when it has %j', async (file, change, message) => {
+  ])('refuses %s with %j, naming the field', async (file, change, message) => {
     await edit(file, (json) => Object.assign(json, change));
     await expect(readModelDirectory(directory)).rejects.toMatchObject({
       code: 'model_unsupported',
@@ -201,7 +201,7 @@ describe('reading a model directory', () => {
     });
   });
 
-  it('refuses a name that would not survive a URL', async () => {
-    await expect(readModelDirectory(directory, { id: 'Tiny Model' })).rejects.toThrow('cannot be a model');
+  it('refuses a model id that is not safe in a URL', async () => {
+    await expect(readModelDirectory(directory, { id: 'Tiny Model' })).rejects.toThrow('is not a model id');
   });
 });

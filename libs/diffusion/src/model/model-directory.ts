@@ -1,23 +1,30 @@
 /**
- * A model as it lies on disk: the diffusers ONNX layout, and our own darkroom.json for what that has no field for. Reads
- * the small files only, so it is quick and needs no ONNX Runtime.
+ * Reads a model's directory in the diffusers ONNX layout, plus darkroom.json for fields that diffusers lacks. Reads the
+ * small files only, so it is quick and does not load ONNX Runtime.
  */
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { DarkroomError, dtypeChoiceText, dtypeOfPart, isModelId } from '@darkroom/core';
-import type { DtypeChoice, ModelPart } from '@darkroom/core';
-import type { PictureCard } from '@darkroom/kinds';
+import { dtypeChoiceText, dtypeOfPart } from '@darkroom/core';
+import type { Device, DtypeChoice, ModelPart } from '@darkroom/core';
+import type { ImageCard } from '@darkroom/kinds';
 import { z } from 'zod';
-import { readCogView4Facts } from './facts/cogview4-facts.ts';
+import { readCogView4Config } from './config/cogview4-config.ts';
 import { type DarkroomJson, darkroomJsonSchema } from './darkroom-json.ts';
-import type { DenoiserFacts } from './facts/denoiser-facts.ts';
-import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
-import { type LatentFacts, readLatentFacts } from './facts/latent-facts.ts';
+import type { DenoiserConfig } from './config/denoiser-config.ts';
+import { readGraphConfig } from './config/graph-config.ts';
+import { type LatentConfig, readLatentConfig } from './config/latent-config.ts';
+import { findPreviewProjection, type PreviewProjection } from './config/preview-projection.ts';
 import { findModelFile, findVaeEncoderFile } from './find-model-file.ts';
 import { type FinishingFiles, readFinishing, type SafetyCheckerChoice } from './finishing-files.ts';
 import { type ModelLoras, readModelLoras } from '../loras/model-loras.ts';
 import { createModelCard } from './model-card-of-files.ts';
-import { modelFileError, readModelConfig, readModelJson, unlessMissing } from './model-file.ts';
+import {
+  checkModelId,
+  modelFileError,
+  readModelConfig,
+  readModelJson,
+  unlessMissing,
+} from '@darkroom/runtime/model-file';
 import {
   classesOf2022,
   familiesWithInpaintingUnets,
@@ -26,60 +33,55 @@ import {
   pipelineFamilies,
   pipelineFolders,
   takenByFamilies,
-} from './pipeline-classes.ts';
-import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
+} from './config/pipeline-classes.ts';
+import type { PipelineClass, PipelineFamily, PipelineFolders } from './config/pipeline-classes.ts';
 import { type ParsedSchedulerConfig, parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
-import { readStableDiffusion3Facts } from './facts/stable-diffusion-3-facts.ts';
-import { readTextEncoderFiles, type TextEncoderFiles } from './facts/text-encoder-files.ts';
-import { readUnetFacts } from './facts/unet-facts.ts';
+import { readStableDiffusion3Config } from './config/stable-diffusion-3-config.ts';
+import { readTextEncoderFiles, type TextEncoders } from './config/text-encoder-files.ts';
+import { readUnetConfig } from './config/unet-config.ts';
 import type { ClipImageSettings } from '../safety/clip-image.ts';
-
-/** From scaled latents z to RGB in 0…1: z · matrix + bias. */
-export interface PreviewProjection {
-  /** latent channels × 3. */
-  readonly matrix: readonly (readonly [number, number, number])[];
-  readonly bias: readonly [number, number, number];
-}
 
 /** Absolute paths of a model's graphs. */
 export interface ModelGraphFiles extends FinishingFiles {
   readonly textEncoders: readonly string[];
   readonly denoiser: string;
   readonly vaeDecoder: string;
-  /** Absent where the model cannot start from a picture. */
+  /** Absent if the model cannot start from an image. */
   readonly vaeEncoder?: string;
 }
 
-/** All that a pipeline needs to load a model. */
+/** Everything that a pipeline needs to load a model. */
 export interface ModelDirectory {
-  /** Absolute. */
+  /** Absolute path. */
   readonly path: string;
-  readonly card: PictureCard;
+  readonly card: ImageCard;
   readonly pipelineClass: PipelineClass;
-  /** Those that are read, relative to the path. */
+  /** The folders that are read, relative to the path. */
   readonly folders: PipelineFolders;
   readonly graphs: ModelGraphFiles;
-  /** In the order of `graphs.textEncoders`, as many as the model has. */
-  readonly textEncoders: readonly TextEncoderFiles[];
+  /** In the order of `graphs.textEncoders`, one per encoder. */
+  readonly textEncoders: TextEncoders;
   readonly scheduler: ParsedSchedulerConfig;
-  readonly latents: LatentFacts;
-  readonly denoiser: DenoiserFacts;
-  /** Stable Diffusion XL: whether zeros stand for the embeddings of no negative prompt. */
+  readonly latents: LatentConfig;
+  readonly denoiser: DenoiserConfig;
+  /** Stable Diffusion XL: true if an empty negative prompt is embedded as zeros. */
   readonly zeroesEmptyNegative: boolean;
   readonly loras: ModelLoras;
-  /** undefined: the model gives no previews. */
+  /** undefined: the model has no previews. */
   readonly preview: PreviewProjection | undefined;
-  /** How pictures are made ready for the safety checker, where there is one. */
+  /** Preprocessing of images for the safety checker; undefined without one. */
   readonly clipImage: ClipImageSettings | undefined;
 }
 
 export interface ReadModelDirectoryOptions {
-  /** What requests call the model; the directory's name if absent. */
-  id?: string | undefined;
-  /** Which files of weights; by default the first there is of each part, see `findModelFile`. */
-  dtypes?: DtypeChoice | undefined;
-  /** What is done with the safety checker of a model that has one; `auto` by default. */
-  safetyChecker?: SafetyCheckerChoice | undefined;
+  /** The model's id in requests; the directory's name if absent. */
+  id?: string;
+  /** The dtype of each part's graph; by default the first that exists, see `findModelFile`. */
+  dtypes?: DtypeChoice;
+  /** Devices in order of preference: `auto` chooses the dtype for the first. */
+  devices?: readonly Device[];
+  /** Use of the model's safety checker, if it has one; `auto` by default. */
+  safetyChecker?: SafetyCheckerChoice;
 }
 
 const indexSchema = z.looseObject({
@@ -90,23 +92,24 @@ const indexSchema = z.looseObject({
 /**
  * Reads a model's directory.
  *
- * @throws DarkroomError `model_unsupported` naming the file and the field that is missing, wrong or not supported.
+ * @throws DarkroomError `model_unsupported` naming the file and the field that is missing, invalid or not supported.
  */
 export async function readModelDirectory(
   path: string,
-  { id, dtypes = { all: 'auto', parts: {} }, safetyChecker = 'auto' }: ReadModelDirectoryOptions = {},
+  options: ReadModelDirectoryOptions = {},
 ): Promise<ModelDirectory> {
+  const { id, dtypes = { all: 'auto', parts: {} }, devices: [device] = [], safetyChecker = 'auto' } = options;
   const directory = resolve(path);
   const modelId = checkModelId(id ?? basename(directory));
   const index = await readModelConfig(directory, 'model_index.json', indexSchema);
   const pipelineClass = findPipelineClass(index['_class_name']);
   const folders = await findFolders(directory, pipelineClass, index);
   const [textEncoders, darkroom, scheduler, needed, finishing, { mtimeMs }] = await Promise.all([
-    Promise.all(folders.tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer))),
+    readTextEncoders(directory, folders),
     unlessMissing(readModelConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory, pipelineFamilies[pipelineClass]),
-    findGraphs(directory, { folders, dtypes, family: pipelineFamilies[pipelineClass] }),
-    readFinishing(directory, safetyChecker),
+    findGraphs(directory, { folders, dtypes, device, family: pipelineFamilies[pipelineClass] }),
+    readFinishing(directory, { choice: safetyChecker, device }),
     stat(join(directory, 'model_index.json')),
   ]);
   const graphs = { ...needed, ...finishing.files };
@@ -126,46 +129,53 @@ export async function readModelDirectory(
     finishing: finishing.card,
     loras,
   });
-  const parts = { folders, graphs, textEncoders, scheduler, latents, denoiser, loras };
+  const parts = { card, pipelineClass, folders, graphs, textEncoders, scheduler, latents, denoiser, loras };
   return {
     path: directory,
-    card,
-    pipelineClass,
     ...parts,
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
-    preview: darkroom.preview,
+    preview: darkroom.preview ?? findPreviewProjection(latents),
     clipImage: finishing.clipImage,
   };
+}
+
+/** Reads the text encoders, of which every pipeline has one at least. */
+function readTextEncoders(directory: string, { tokenizers }: PipelineFolders): Promise<TextEncoders> {
+  const files = tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer));
+  return Promise.all(files) as unknown as Promise<TextEncoders>;
 }
 
 async function readFacts(
   directory: string,
   { pipelineClass, textEncoders, graphs }: Pick<ModelDirectory, 'pipelineClass' | 'textEncoders' | 'graphs'>,
 ): Promise<Pick<ModelDirectory, 'latents' | 'denoiser' | 'loras'>> {
-  const loras = readModelLoras(directory, graphs.denoiser);
-  if (await isOf2022(directory, pipelineClass)) return { ...readFactsOfGraphs(directory, graphs), loras };
-  const latents = await readLatentFacts(directory);
+  const loras = readModelLoras(directory, graphs);
+  if (await isExportOf2022(directory, pipelineClass)) return { ...readGraphConfig(directory, graphs), loras };
+  const latents = await readLatentConfig(directory);
   return { latents, denoiser: await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders), loras };
 }
 
-/** Whether its exporter wrote no config.json. A model that lacks some of them has lost them. */
-async function isOf2022(directory: string, pipelineClass: PipelineClass): Promise<boolean> {
+/**
+ * Returns true if all config.json files are missing, as in exports of 2022. If only some are missing, the model is
+ * damaged.
+ */
+async function isExportOf2022(directory: string, pipelineClass: PipelineClass): Promise<boolean> {
   if (!classesOf2022.includes(pipelineClass)) return false;
   const configs = pipelineFolders[pipelineFamilies[pipelineClass]].graphs.map((part) =>
     join(directory, part, 'config.json'),
   );
-  const isThere = await Promise.all(configs.map((config) => stat(config).then(Boolean, () => false)));
-  return !isThere.includes(true);
+  const exists = await Promise.all(configs.map((config) => stat(config).then(Boolean, () => false)));
+  return !exists.includes(true);
 }
 
-type ReadDenoiser = (directory: string, textEncoders: readonly TextEncoderFiles[]) => Promise<DenoiserFacts>;
+type ReadDenoiser = (directory: string, textEncoders: TextEncoders) => Promise<DenoiserConfig>;
 
 const denoiserReaders: Readonly<Record<PipelineFamily, ReadDenoiser>> = {
-  'stable-diffusion': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion', encoders),
-  'latent-consistency': (directory, encoders) => readUnetFacts(directory, 'latent-consistency', encoders),
-  'stable-diffusion-xl': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion-xl', encoders),
-  'stable-diffusion-3': readStableDiffusion3Facts,
-  cogview4: readCogView4Facts,
+  'stable-diffusion': (directory, encoders) => readUnetConfig(directory, 'stable-diffusion', encoders),
+  'latent-consistency': (directory, encoders) => readUnetConfig(directory, 'latent-consistency', encoders),
+  'stable-diffusion-xl': (directory, encoders) => readUnetConfig(directory, 'stable-diffusion-xl', encoders),
+  'stable-diffusion-3': readStableDiffusion3Config,
+  cogview4: readCogView4Config,
 };
 
 async function findFolders(
@@ -178,8 +188,10 @@ async function findFolders(
   return foldersOf(pipelineClass, { index, hasOptionalEncoder });
 }
 
-/** Channels that a denoiser reads which was made for inpainting: of the latents, of the mask, and of the masked picture. */
-export function inpaintingChannels({ channels }: Pick<LatentFacts, 'channels'>): number {
+/**
+ * Returns the input channels of an inpainting denoiser: those of the latents, of the mask and of the masked image.
+ */
+export function inpaintingChannels({ channels }: Pick<LatentConfig, 'channels'>): number {
   return channels + 1 + channels;
 }
 
@@ -194,7 +206,7 @@ function checkChannels({
   const isForInpainting =
     inChannels === inpaintingChannels(latents) && familiesWithInpaintingUnets.includes(pipelineFamilies[pipelineClass]);
   if (isForInpainting && graphs.vaeEncoder === undefined) {
-    const reason = 'the denoiser was made for inpainting and reads the picture, encoded';
+    const reason = 'the denoiser was trained for inpainting and needs the encoded image';
     throw modelFileError(configFile, `in_channels: ${inChannels} is not supported without vae_encoder: ${reason}`);
   }
   if (inChannels !== latentChannels && !isForInpainting) {
@@ -204,12 +216,12 @@ function checkChannels({
   if (preview && preview.matrix.length !== latentChannels) {
     throw modelFileError(
       'darkroom.json',
-      `preview.matrix: has ${preview.matrix.length} rows, expected ${latentChannels}, one a latent channel`,
+      `preview.matrix: has ${preview.matrix.length} rows, expected ${latentChannels}, one per latent channel`,
     );
   }
 }
 
-/** Which shift goes with a size is the pipeline's to say, and only these do. */
+/** The shift for an image's size is computed by the pipeline, and only these families' pipelines do. */
 const familiesWithDynamicShift: readonly PipelineFamily[] = ['stable-diffusion-3', 'cogview4'];
 
 function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: PipelineClass): void {
@@ -217,15 +229,6 @@ function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: Pip
   if (familiesWithDynamicShift.includes(pipelineFamilies[pipelineClass])) return;
   const file = 'scheduler/scheduler_config.json';
   throw modelFileError(file, `use_dynamic_shifting true is not supported by ${pipelineClass}`);
-}
-
-function checkModelId(id: string): string {
-  if (isModelId(id)) return id;
-  throw new DarkroomError(
-    'model_unsupported',
-    'diffusion.read-model-directory',
-    `${JSON.stringify(id)} cannot be a model's id: 1–64 characters of a–z, 0–9, ".", "_" and "-"`,
-  );
 }
 
 function findPipelineClass(className: string): PipelineClass {
@@ -247,8 +250,8 @@ async function readScheduler(directory: string, family: PipelineFamily): Promise
 }
 
 /**
- * What `StableDiffusionPipeline` makes of any scheduler's config when it is loaded: those of its first models were saved
- * with defaults that they were not trained with.
+ * Changes the config as `StableDiffusionPipeline` does on loading, whatever the scheduler: the first models were saved
+ * with defaults that differ from their training.
  */
 function withoutOldDefaults(parsed: ParsedSchedulerConfig): ParsedSchedulerConfig {
   const { config, defaultScheduler } = parsed;
@@ -261,18 +264,19 @@ async function findGraphs(
   {
     folders: { graphs: parts, denoiser: denoiserPart },
     dtypes,
+    device,
     family,
-  }: { folders: PipelineFolders; dtypes: DtypeChoice; family: PipelineFamily },
+  }: { folders: PipelineFolders; dtypes: DtypeChoice; device: Device | undefined; family: PipelineFamily },
 ): Promise<Omit<ModelGraphFiles, keyof FinishingFiles>> {
-  const takesPictures = takenByFamilies[family].length > 0;
-  checkParts(dtypes, takesPictures ? [...parts, 'vae_encoder'] : parts);
+  const takesImages = takenByFamilies[family].length > 0;
+  checkParts(dtypes, takesImages ? [...parts, 'vae_encoder'] : parts);
   const find = async (part: ModelPart) =>
-    join(directory, await findModelFile(directory, part, dtypeOfPart(dtypes, part)));
+    join(directory, await findModelFile(directory, part, { dtype: dtypeOfPart(dtypes, part), device }));
   const encoders = parts.filter((part) => part.startsWith('text_encoder'));
   const [denoiser, vaeDecoder, ...textEncoders] = await Promise.all(
     ([denoiserPart, 'vae_decoder', ...encoders] as const).map(find),
   );
-  const vaeEncoder = takesPictures ? await findVaeEncoderFile(directory, dtypes) : undefined;
+  const vaeEncoder = takesImages ? await findVaeEncoderFile(directory, dtypes, device) : undefined;
   return {
     textEncoders,
     denoiser: denoiser!,
@@ -281,7 +285,7 @@ async function findGraphs(
   };
 }
 
-/** A dtype for a part that there is none of was meant for another one. */
+/** A dtype for a part that the model lacks is an error: it was probably meant for another part. */
 function checkParts(dtypes: DtypeChoice, parts: readonly ModelPart[]): void {
   const other = Object.keys(dtypes.parts).find((name) => parts.every((part) => part !== name));
   if (other === undefined) return;

@@ -8,7 +8,7 @@ const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/p
 
 const folderOf = (path: string) => basename(dirname(path));
 
-/** What a model's directory needs beyond that of Stable Diffusion, by the class in its model_index.json. */
+/** Requirements of model directories beyond Stable Diffusion's, by the class in model_index.json. */
 describe('the directory of', () => {
   let directory: string;
   beforeEach(async () => {
@@ -37,18 +37,22 @@ describe('the directory of', () => {
       expect(denoiser.guidanceWidth).toBe(32);
     });
 
-    it('takes no other scheduler, whichever it was saved with', async () => {
+    it('accepts only its own scheduler, whatever the saved config', async () => {
       await edit('scheduler/scheduler_config.json', { _class_name: 'DDIMScheduler' });
       const { card } = await readModelDirectory(directory);
       expect(card).toMatchObject({ schedulers: ['lcm'], defaultScheduler: 'lcm', steps: { max: 50 } });
     });
 
     it.each([
-      ['unet/config.json', { time_cond_proj_dim: null }, 'time_cond_proj_dim: is the width of the guidance embedding'],
+      [
+        'unet/config.json',
+        { time_cond_proj_dim: null },
+        'time_cond_proj_dim: expected the width of the guidance embedding',
+      ],
       ['unet/config.json', { addition_embed_type: 'text_time' }, 'addition_embed_type: is not supported'],
       ['model_index.json', { _class_name: 'StableDiffusionPipeline' }, 'time_cond_proj_dim: is not supported'],
       ['scheduler/scheduler_config.json', { original_inference_steps: 2000 }, 'original_inference_steps 2000 are more'],
-    ])('names what is wrong when %s has %j', async (file, change, message) => {
+    ])('refuses %s with %j, naming the field', async (file, change, message) => {
       await edit(file, change);
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
     });
@@ -84,7 +88,7 @@ describe('the directory of', () => {
       'tokenizer_2/tokenizer_config.json',
       'text_encoder_2/config.json',
       'text_encoder_2/model.onnx',
-    ])('says that %s is missing', async (file) => {
+    ])('reports that %s is missing', async (file) => {
       await rm(join(directory, file));
       const message = file.endsWith('.onnx') ? 'text_encoder_2: has none of' : file;
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
@@ -99,7 +103,7 @@ describe('the directory of', () => {
       ['text_encoder_2/config.json', { vocab_size: 49_408 }, 'made for 49408 tokens (vocab_size of text_encoder_2/'],
       ['tokenizer_2/tokenizer_config.json', { model_max_length: 64 }, 'model_max_length: is 64, expected 77, that of'],
       ['tokenizer_2/tokenizer_config.json', { pad_token: '<pad>' }, 'pad_token: "<pad>" is not in the vocabulary'],
-    ])('names what is wrong when %s has %j', async (file, change, message) => {
+    ])('refuses %s with %j, naming the field', async (file, change, message) => {
       await edit(file, change);
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
     });
@@ -113,7 +117,7 @@ describe('the directory of', () => {
       const { card, graphs, textEncoders, denoiser, latents } = await readModelDirectory(directory);
       expect(card).toMatchObject({
         pipeline: name,
-        // Twice the default would be 64, but there are positions for 6 patches of 8 pixels each way.
+        // Twice the default would be 64, but there are positions for 6 patches of 8 pixels per side.
         sizes: { multiple: 8, min: 16, max: 48, default: { width: 32, height: 32 } },
         steps: { default: 28 },
         guidance: { default: 7 },
@@ -132,7 +136,7 @@ describe('the directory of', () => {
       expect(latents).toEqual({ channels: 16, factor: 4, scalingFactor: 1.5305, shiftFactor: 0.0609 });
     });
 
-    it('may come without its third text encoder', async () => {
+    it('may lack its third text encoder', async () => {
       const withoutT5 = { card: { maxPromptTokens: 77 }, textEncoders: [{ width: 8 }, { width: 12 }] };
       await edit('model_index.json', { text_encoder_3: [null, null], tokenizer_3: [null, null] });
       expect(await readModelDirectory(directory)).toMatchObject(withoutT5);
@@ -141,7 +145,7 @@ describe('the directory of', () => {
       expect(await readModelDirectory(directory)).toMatchObject(withoutT5);
     });
 
-    it('takes a shift that goes with the size', async () => {
+    it('accepts a scheduler whose shift depends on the size', async () => {
       await edit('scheduler/scheduler_config.json', { use_dynamic_shifting: true });
       expect((await readModelDirectory(directory)).scheduler.config).toMatchObject({ useDynamicShifting: true });
     });
@@ -154,7 +158,7 @@ describe('the directory of', () => {
       'tokenizer_3/tokenizer_config.json',
       'transformer/config.json',
       'transformer/model.onnx',
-    ])('says that %s is missing', async (file) => {
+    ])('reports that %s is missing', async (file) => {
       await rm(join(directory, file));
       const message = file.endsWith('.onnx') ? `${dirname(file)}: has none of` : file;
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
@@ -180,16 +184,16 @@ describe('the directory of', () => {
         { _class_name: 'DDIMScheduler' },
         'flow_match_euler cannot serve a model that is',
       ],
-    ])('names what is wrong when %s has %j', async (file, change, message) => {
+    ])('refuses %s with %j, naming the field', async (file, change, message) => {
       await edit(file, change);
       const failure = readModelDirectory(directory);
       await expect(failure).rejects.toThrow(message);
       await expect(failure).rejects.toMatchObject({ code: 'model_unsupported' });
     });
 
-    it('does not promise sizes that it has no positions for', async () => {
+    it('limits sizes to those that it has positions for', async () => {
       await writeFile(join(directory, 'darkroom.json'), JSON.stringify({ sizes: { max: 56 } }));
-      const message = 'darkroom.json: sizes.max: 56 is more than 48, all that transformer/config.json allows';
+      const message = 'darkroom.json: sizes.max: 56 is more than 48, the maximum of transformer/config.json';
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
     });
   });
@@ -213,7 +217,7 @@ describe('the directory of', () => {
       expect(denoiser.embeddingWidth).toBe(32);
     });
 
-    it('takes no other scheduler, whichever of those for flow models it was saved with', async () => {
+    it('accepts only its own scheduler, whichever flow scheduler was saved', async () => {
       await edit('scheduler/scheduler_config.json', {
         _class_name: 'UniPCMultistepScheduler',
         use_flow_sigmas: true,
@@ -233,7 +237,7 @@ describe('the directory of', () => {
       'vae_decoder/config.json',
       'vae_decoder/model.onnx',
       'scheduler/scheduler_config.json',
-    ])('says that %s is missing', async (file) => {
+    ])('reports that %s is missing', async (file) => {
       await rm(join(directory, file));
       const message = file.endsWith('.onnx') ? `${file.split('/')[0]}: has none of` : `${file}: is missing`;
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
@@ -259,7 +263,7 @@ describe('the directory of', () => {
         { _class_name: 'DDIMScheduler', use_dynamic_shifting: false },
         'scheduler/scheduler_config.json: flow_match_euler cannot serve a model that is not a flow model',
       ],
-    ])('names what is wrong when %s has %j', async (file, change, message) => {
+    ])('refuses %s with %j, naming the field', async (file, change, message) => {
       await edit(file, change);
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
     });

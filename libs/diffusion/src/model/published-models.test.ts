@@ -12,7 +12,7 @@ const clipMarks = {
   eos_token: added('<|endoftext|>'),
   unk_token: added('<|endoftext|>'),
 };
-/** As in all models of before 2023, whose tokenizer_config.json lists no tokens. */
+/** The format before 2023: tokenizer_config.json lists no tokens. */
 const oldClipConfig = {
   add_prefix_space: false,
   ...clipMarks,
@@ -29,7 +29,7 @@ const newClipConfig = (padToken: string) => ({
   clean_up_tokenization_spaces: true,
   pad_token: padToken,
 });
-/** The vocabularies are left out but for the tokens that something here asks for. */
+/** The vocabularies contain only the tokens that these tests need. */
 const clipTokenizer = (folder: string, config: Json = oldClipConfig) => ({
   [`${folder}/tokenizer_config.json`]: config,
   [`${folder}/vocab.json`]: { '!': 0, '<|startoftext|>': 49_406, '<|endoftext|>': 49_407 },
@@ -180,7 +180,7 @@ const stableDiffusion3 = (transformer: Json, scheduler: Json = flow({})) => ({
   }),
 });
 
-/** The small files of models as they are published: what pipelines read of them, and what they might stumble over. */
+/** The small files of published models: everything that pipelines read, plus what they might trip over. */
 const models = {
   'Stable Diffusion 1.5': {
     'model_index.json': {
@@ -369,13 +369,13 @@ describe('a published model', () => {
     expect(textEncoders.map(({ tokenizer }) => tokenizer.padId)).toEqual(pads);
   });
 
-  it('may have a tokenizer that was saved without the length of its texts', async () => {
+  it('may have a tokenizer saved without its maximum length', async () => {
     const config = JSON.stringify({ ...oldClipConfig, model_max_length: 1e30 }).replace('1e+30', `1${'0'.repeat(30)}`);
     const files = { ...models['Stable Diffusion 1.5'], 'tokenizer/tokenizer_config.json': config };
     expect((await read(files)).card.maxPromptTokens).toBe(77);
   });
 
-  it('has the padding that its list of added tokens goes with, where there is one', async () => {
+  it('uses the padding token from the list of added tokens, if there is one', async () => {
     const files = { ...models['SD-Turbo'], 'tokenizer/special_tokens_map.json': { pad_token: '<|endoftext|>' } };
     expect((await read(files)).textEncoders[0]?.tokenizer.padId).toBe(0);
   });
@@ -390,18 +390,18 @@ describe('a published model', () => {
       { _class_name: 'DDIMScheduler', clip_sample: true, steps_offset: 0 },
       { stepsOffset: 1, clipSample: false },
     ],
-    // What a request that asks for ddim then gets is the class's own default, as with from_config.
+    // A request for ddim then gets the class's own default, as with from_config.
     [
       { _class_name: 'PNDMScheduler', skip_prk_steps: true },
       { stepsOffset: 1, clipSample: null },
     ],
-  ])('of before those fields has the scheduler that its pipeline makes of %j', async (scheduler, expected) => {
+  ])('older than these fields has the scheduler that its pipeline makes of %j', async (scheduler, expected) => {
     const file = 'scheduler/scheduler_config.json';
     const { config } = (await read({ ...models['Stable Diffusion 1.5'], [file]: scheduler })).scheduler;
     expect(config).toMatchObject(expected);
   });
 
-  it('of another pipeline has the scheduler that its file says', async () => {
+  it('of another pipeline keeps the scheduler of its file', async () => {
     const files = {
       ...models['LCM Dreamshaper v7'],
       'scheduler/scheduler_config.json': { _class_name: 'LCMScheduler' },
@@ -421,13 +421,13 @@ describe('a published model', () => {
     expect((await read(files)).card.sizes.default).toEqual({ width: side, height: side });
   });
 
-  it('is refused with the file that names an unknown token', async () => {
+  it('is refused with the name of the file that has an unknown token', async () => {
     const files = { ...models['Stable Diffusion 2.1'], 'tokenizer/special_tokens_map.json': { pad_token: '<pad>' } };
     const message = 'tokenizer/special_tokens_map.json: pad_token: "<pad>" is not in the vocabulary';
     await expect(read(files)).rejects.toThrow(message);
   });
 
-  it('is refused with what a field has and should have', async () => {
+  it("is refused with a field's value and the expected one", async () => {
     const { 'unet/config.json': unet, ...others } = models['SD-Turbo'];
     const files = { ...others, 'unet/config.json': { ...unet, class_embed_type: 'projection' } };
     const message = 'unet/config.json: class_embed_type: is not supported, expected null; it is "projection"';

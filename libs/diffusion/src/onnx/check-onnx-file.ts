@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { modelFileError } from '../model/model-file.ts';
+import { modelFileError } from '@darkroom/runtime/model-file';
 import { ProtobufError } from './protobuf-file.ts';
 import { type ExternalData, type OnnxFile, type OnnxTensor, readOnnxFile } from './read-onnx-file.ts';
 
-/** ONNX's numbers of element types, by the bits of one element. Texts have no number of bits. */
+/** ONNX's element type numbers, by bits per element. Strings have no fixed size. */
 const typesOfBits: readonly [bits: number, types: readonly number[]][] = [
   [4, [21, 22, 23]],
   [8, [2, 3, 9, 17, 18, 19, 20]],
@@ -14,19 +14,19 @@ const typesOfBits: readonly [bits: number, types: readonly number[]][] = [
   [128, [15]],
 ];
 
-/** An `.onnx` file that is whole, with the files beside it that hold its weights. */
-export interface WholeOnnxFile extends OnnxFile {
-  /** Relative to the model's directory, in no order. */
+/** A complete `.onnx` file, with the files that hold its weights. */
+export interface CompleteOnnxFile extends OnnxFile {
+  /** Relative to the model's directory, in no particular order. */
   readonly externalFiles: readonly string[];
 }
 
 /**
- * Checks that a graph's file and the files of its external data are whole, without reading the weights.
+ * Checks that a graph's file and its external data files are complete, without reading the weights.
  *
  * @param file relative to the model's directory.
- * @throws DarkroomError `model_unsupported` naming the file and what is wrong with it.
+ * @throws DarkroomError `model_unsupported` naming the file and the problem.
  */
-export function checkOnnxFile(directory: string, file: string): WholeOnnxFile {
+export function checkOnnxFile(directory: string, file: string): CompleteOnnxFile {
   const graph = readGraphFile(directory, file);
   const sizes = new Map<string, number>();
   for (const tensor of graph.tensors) {
@@ -48,23 +48,23 @@ export function checkOnnxFile(directory: string, file: string): WholeOnnxFile {
 }
 
 /**
- * The file that a tensor's external data lies in.
+ * Returns the file of a tensor's external data, relative to the model's directory.
  *
- * @param file the graph's, relative to the model's directory, as is what is returned.
- * @throws DarkroomError `model_unsupported` if it is not in the graph's folder.
+ * @param file the graph's file, relative to the model's directory.
+ * @throws DarkroomError `model_unsupported` if the data is not in the graph's folder.
  */
 export function externalFile(file: string, location: string): string {
   const isInside = location !== '' && !/[\\:\0]/u.test(location) && !posix.isAbsolute(location);
   const name = posix.join(dirname(file), location);
   if (isInside && name.startsWith(`${dirname(file)}/`)) return name;
-  throw modelFileError(file, `has its external data in ${JSON.stringify(location)}, which is not in its folder`);
+  throw modelFileError(file, `has its external data in ${JSON.stringify(location)}, which is outside its folder`);
 }
 
 /**
- * Reads a graph's file alone: that of its weights may be anywhere.
+ * Reads a graph's file without checking the files of its weights.
  *
  * @param file relative to the model's directory.
- * @throws DarkroomError `model_unsupported` naming the file and what is wrong with it.
+ * @throws DarkroomError `model_unsupported` naming the file and the problem.
  */
 export function readGraphFile(directory: string, file: string): OnnxFile {
   try {
@@ -79,7 +79,7 @@ export function readGraphFile(directory: string, file: string): OnnxFile {
 function sizeOf(directory: string, name: string, file: string): number {
   const stat = statSync(join(directory, name), { throwIfNoEntry: false });
   if (stat !== undefined) return stat.size;
-  throw modelFileError(name, `is missing, which ${file} has its weights in`);
+  throw modelFileError(name, `is missing; it has the weights of ${file}`);
 }
 
 function checkLength({ name, shape, count, dataType }: OnnxTensor, bytes: number, file: string): void {

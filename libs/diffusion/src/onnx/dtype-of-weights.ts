@@ -1,6 +1,9 @@
 import type { OnnxTensor } from './read-onnx-file.ts';
 
-/** What is said of weights of each of ONNX's element types, by its number. Others are no weights: shapes, axes, masks. */
+/**
+ * Names of the dtypes that weights have, by ONNX's element type number. Other types are those of shapes, axes and
+ * masks.
+ */
 const dtypesOfTypes: ReadonlyMap<number, string> = new Map([
   [1, 'fp32'],
   [2, 'int8'],
@@ -12,8 +15,8 @@ const dtypesOfTypes: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * How a graph keeps its weights: the type that most of their numbers have. Those of INT8 come with scales and biases of
- * floats, and those of fp16 often with norms of float32.
+ * Returns the dtype of most of a graph's weights. INT8 graphs also have float scales and biases, fp16 graphs often
+ * float32 norms.
  *
  * @returns `fp32`, `fp16`, `int8`, `bf16` or `int4`; undefined for a graph without weights.
  */

@@ -1,17 +1,17 @@
 import type { OnnxFile, OnnxNode } from './read-onnx-file.ts';
 
-/** softmax(q · kᵀ) · v: each row of it needs one row of q, and all of k and v. */
+/** softmax(q · kᵀ) · v: each output row needs one row of q, and all of k and v. */
 export interface AttentionNodes {
-  /** From the first product to the second. */
+  /** All nodes from the first product to the second. */
   readonly nodes: ReadonlySet<OnnxNode>;
-  /** q. */
+  /** The tensor q. */
   readonly queries: string;
   readonly output: string;
 }
 
 const elementwise: ReadonlySet<string> = new Set(['Mul', 'Div', 'Add', 'Cast']);
 
-/** Finds a graph's attentions. Those with more between the products than scales are left out. */
+/** Finds a graph's attentions. Those with more than scaling between the products are not recognized. */
 export function findAttention(graph: OnnxFile, producers: ReadonlyMap<string, OnnxNode>): AttentionNodes[] {
   return graph.nodes
     .filter(({ operator }) => operator === 'Softmax')
@@ -24,7 +24,7 @@ export function findAttention(graph: OnnxFile, producers: ReadonlyMap<string, On
     });
 }
 
-/** From a node on, over nodes that work on each value by itself, to a MatMul; undefined if it leads elsewhere. */
+/** Follows elementwise nodes from a node to the next MatMul; returns undefined if the path leads elsewhere. */
 function chain(start: OnnxNode, next: (node: OnnxNode) => readonly (OnnxNode | undefined)[]): OnnxNode[] | undefined {
   const nodes = [start];
   for (;;) {
@@ -36,7 +36,7 @@ function chain(start: OnnxNode, next: (node: OnnxNode) => readonly (OnnxNode | u
   }
 }
 
-/** The one of a node's inputs that is computed; undefined if several are. */
+/** Returns the node's only computed input; undefined if several are computed. */
 function scoresOf({ inputs }: OnnxNode, producers: ReadonlyMap<string, OnnxNode>): string | undefined {
   const computed = inputs.filter((name) => (producers.get(name)?.operator ?? 'Constant') !== 'Constant');
   return computed.length === 1 ? computed[0] : undefined;

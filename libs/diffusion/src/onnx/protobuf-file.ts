@@ -1,32 +1,32 @@
 /**
- * Reads protobuf messages straight from a file, field by field, without the fields nobody asks for: of a graph of two
- * gigabytes, almost all of which are weights, a few megabytes are read.
+ * Reads protobuf messages from a file field by field, skipping fields that are not read: of a graph of two gigabytes,
+ * almost all weights, it reads a few megabytes.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
-/** A message is not what it says it is: cut short, or no protobuf at all. */
+/** The bytes are not a valid message: truncated, or not protobuf. */
 export class ProtobufError extends Error {}
 
-export interface ByteRange {
+export interface ByteSpan {
   readonly start: number;
   readonly end: number;
 }
 
-/** One field of a message. A text, a nested message or bytes lie in its range, which is empty for a number. */
-interface ProtobufField extends ByteRange {
-  /** Of a number. Negative numbers come as their two's complement and are of no use here. */
+/** One field of a message. The range contains a string, nested message or bytes; it is empty for a number. */
+interface ProtobufField extends ByteSpan {
+  /** The number. Negative numbers appear as their two's complement; no caller needs them. */
   readonly value: number;
 }
 
 const windowBytes = 65_536;
-/** Names and shapes are short; what claims to be longer is damage. */
-const longestText = 1_048_576;
+/** Names and shapes are short; a longer length means a damaged file. */
+const maxTextBytes = 1_048_576;
 
 /**
- * Fills a buffer with the bytes of an open file from a place on: what is missing would be zeros, and weights of zeros a
- * wrong picture.
+ * Fills a buffer from an offset of an open file. Fails on a short read: missing bytes would become weights of zero, and
+ * a wrong image.
  *
- * @throws ProtobufError if there are not so many.
+ * @throws ProtobufError if the file ends first.
  */
 export function readFully(file: number, buffer: Uint8Array, start: number): void {
   for (let at = 0; at < buffer.length;) {
@@ -48,8 +48,8 @@ export class ProtobufFile {
     this.size = fstatSync(this.#file).size;
   }
 
-  /** The message that lies there, the whole file by default. @throws ProtobufError where it is none. */
-  message({ start, end }: ByteRange = { start: 0, end: this.size }): ProtobufMessage {
+  /** Parses the message in a range, by default the complete file. @throws ProtobufError if it is not a message. */
+  message({ start, end }: ByteSpan = { start: 0, end: this.size }): ProtobufMessage {
     const fields = new Map<number, ProtobufField[]>();
     for (let at = start; at < end;) {
       const { value: key, next } = this.#varintAt(at, end);
@@ -63,12 +63,12 @@ export class ProtobufFile {
     return new ProtobufMessage(this, fields);
   }
 
-  text({ start, end }: ByteRange): string {
-    if (end - start > longestText) throw new ProtobufError(`the text at byte ${start} is too long`);
+  text({ start, end }: ByteSpan): string {
+    if (end - start > maxTextBytes) throw new ProtobufError(`the text at byte ${start} is too long`);
     return this.bytes({ start, end }).toString('utf8');
   }
 
-  bytes({ start, end }: ByteRange): Buffer {
+  bytes({ start, end }: ByteSpan): Buffer {
     const from = start - this.#windowStart;
     if (from >= 0 && end <= this.#windowStart + this.#window.length) {
       return this.#window.subarray(from, end - this.#windowStart);
@@ -78,13 +78,13 @@ export class ProtobufFile {
     return buffer;
   }
 
-  /** Fills a buffer with the bytes from a place on. @throws ProtobufError if there are not so many. */
+  /** Fills a buffer from an offset. @throws ProtobufError if the file ends first. */
   read(buffer: Uint8Array, start: number): void {
     readFully(this.#file, buffer, start);
   }
 
-  /** The varints between two places, as a packed field has them. */
-  varints({ start, end }: ByteRange): number[] {
+  /** Parses the varints in a range, such as those of a packed field. */
+  varints({ start, end }: ByteSpan): number[] {
     const values: number[] = [];
     for (let at = start; at < end;) {
       const { value, next } = this.#varintAt(at, end);
@@ -120,7 +120,7 @@ export class ProtobufFile {
     throw new ProtobufError(`a number at byte ${at} has no end`);
   }
 
-  /** Where a field's content lies, by protobuf's wire types. */
+  /** Returns the range of a field's content, by protobuf's wire types. */
   #fieldAt(wireType: number, at: number, end: number): ProtobufField {
     const { value, next } = wireType === 0 || wireType === 2 ? this.#varintAt(at, end) : { value: 0, next: at };
     if (wireType === 0) return { value, start: next, end: next };
@@ -130,12 +130,12 @@ export class ProtobufFile {
     if (next + length > this.size) {
       throw new ProtobufError(`it is cut short: it has ${this.size} bytes and needs at least ${next + length}`);
     }
-    if (next + length > end) throw new ProtobufError(`a field at byte ${at} is longer than what it is in`);
+    if (next + length > end) throw new ProtobufError(`a field at byte ${at} extends beyond its message`);
     return { value: 0, start: next, end: next + length };
   }
 }
 
-/** The fields of a message, by their numbers. Of one that comes several times and is asked for once, the last counts. */
+/** The fields of a message, by number. If a singular field is repeated, the last one counts. */
 export class ProtobufMessage {
   readonly #file: ProtobufFile;
   readonly #fields: ReadonlyMap<number, readonly ProtobufField[]>;
@@ -149,17 +149,17 @@ export class ProtobufMessage {
     return this.#fields.get(number) ?? [];
   }
 
-  /** 0 if absent. */
+  /** Returns 0 if absent. */
   number(number: number): number {
     return this.all(number).at(-1)?.value ?? 0;
   }
 
-  /** Repeated numbers, which may come packed or one by one. */
+  /** Reads a repeated number, packed or not. */
   numbers(number: number): number[] {
     return this.all(number).flatMap((field) => (field.end > field.start ? this.#file.varints(field) : [field.value]));
   }
 
-  /** '' if absent. */
+  /** Returns '' if absent. */
   text(number: number): string {
     return this.texts(number).at(-1) ?? '';
   }

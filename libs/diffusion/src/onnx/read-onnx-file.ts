@@ -1,13 +1,13 @@
 /**
- * What an `.onnx` file says of itself: inputs, outputs, nodes, and of its weights everything but the numbers. Field numbers
- * are those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
+ * Reads an `.onnx` file: inputs, outputs, nodes and everything about its weights but the values. Field numbers are from
+ * https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
  */
 import { bytesField, numberField } from '@darkroom/runtime/protobuf';
-import { type ByteRange, ProtobufError, ProtobufFile, type ProtobufMessage } from './protobuf-file.ts';
+import { type ByteSpan, ProtobufError, ProtobufFile, type ProtobufMessage } from './protobuf-file.ts';
 
 export interface OnnxValue {
   readonly name: string;
-  /** A name, or undefined, stands for a dimension that varies. */
+  /** Dynamic dimensions are names or undefined. */
   readonly shape: readonly (number | string | undefined)[];
 }
 
@@ -15,56 +15,56 @@ export interface OnnxValue {
 export interface OnnxTensor {
   readonly name: string;
   readonly shape: readonly number[];
-  /** Its elements. */
+  /** Number of elements. */
   readonly count: number;
-  /** ONNX's number of the element type: 1 for float32, 10 for float16. */
+  /** ONNX's element type number: 1 for float32, 10 for float16. */
   readonly dataType: number;
-  /** Bytes of it inside the file; undefined if they lie elsewhere or are written as numbers. */
+  /** Its bytes in the file; undefined if they are external or stored as repeated numbers. */
   readonly rawBytes: number | undefined;
-  /** Where its bytes lie outside; undefined if they are inside. */
+  /** Location of its external data; undefined if the data is in this file. */
   readonly external: ExternalData | undefined;
-  /** Where it itself lies. */
-  readonly range: ByteRange;
+  /** Range of its TensorProto in the file. */
+  readonly range: ByteSpan;
 }
 
 export interface ExternalData {
-  /** As the file says it: relative to its folder. */
+  /** The path in the graph, relative to its folder. */
   readonly location: string;
   readonly offset: number;
   /** undefined: to the end of that file. */
   readonly length: number | undefined;
 }
 
-/** One node; an input that is left out has the name ''. */
+/** One node; an omitted input has the name ''. */
 export interface OnnxNode {
   readonly operator: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** What of them is a float or a tensor. */
+  /** Attributes with a float or a tensor. */
   readonly attributes: ReadonlyMap<string, { readonly float?: number; readonly tensor?: OnnxTensor }>;
-  readonly range: ByteRange;
+  readonly range: ByteSpan;
 }
 
 export interface OnnxFile {
   readonly path: string;
-  /** In the order of the file, in which each comes after what it reads. */
+  /** In the order of the file, which is topological. */
   readonly nodes: readonly OnnxNode[];
-  /** Those that are weights too are left out. */
+  /** Without inputs that are also weights. */
   readonly inputs: readonly OnnxValue[];
   readonly outputs: readonly OnnxValue[];
   readonly weights: ReadonlyMap<string, OnnxTensor>;
-  /** Weights and constants, those of nodes and subgraphs included. */
+  /** Weights and constants, including those in nodes and subgraphs. */
   readonly tensors: readonly OnnxTensor[];
-  /** What its maker wrote of it. */
+  /** Free-form metadata of the file's author. */
   readonly metadata: ReadonlyMap<string, string>;
-  /** The model's fields but for its graph, as bytes: versions of operators, functions. */
+  /** The model's other fields as bytes: operator versions, functions. */
   readonly rest: readonly Buffer[];
 }
 
 /**
  * Reads an `.onnx` file, without its weights.
  *
- * @throws ProtobufError saying what is wrong if it is not a whole one; Error of node:fs if it cannot be read.
+ * @throws ProtobufError with the problem if the file is not complete; an Error of node:fs if it cannot be read.
  */
 export function readOnnxFile(path: string): OnnxFile {
   const file = new ProtobufFile(path);
@@ -79,7 +79,7 @@ export function readOnnxFile(path: string): OnnxFile {
     return { path, ...readGraph(file, range), metadata, rest: [...versions, ...others] };
   } catch (error) {
     if (error instanceof ProtobufError && isLfsPointer(file)) {
-      throw new ProtobufError('it is a Git LFS pointer and not the file itself, which `git lfs pull` would fetch');
+      throw new ProtobufError('it is a Git LFS pointer and not the file itself, run `git lfs pull` to fetch it');
     }
     throw error;
   } finally {
@@ -92,7 +92,7 @@ function isLfsPointer(file: ProtobufFile): boolean {
   return file.size >= mark.length && file.text({ start: 0, end: mark.length }) === mark;
 }
 
-function readGraph(file: ProtobufFile, range: ByteRange): Omit<OnnxFile, 'path' | 'metadata' | 'rest'> {
+function readGraph(file: ProtobufFile, range: ByteSpan): Omit<OnnxFile, 'path' | 'metadata' | 'rest'> {
   const graph = file.message(range);
   const tensors = graph.all(5).map((field) => readTensor(file, field));
   const weights = new Map(tensors.map((tensor) => [tensor.name, tensor]));
@@ -107,8 +107,8 @@ function readGraph(file: ProtobufFile, range: ByteRange): Omit<OnnxFile, 'path' 
   };
 }
 
-/** Constants and subgraphs are attributes of nodes; their tensors go into `tensors`. */
-function readNode(file: ProtobufFile, range: ByteRange, tensors: OnnxTensor[]): OnnxNode {
+/** Reads a node. Adds the tensors of its attributes (constants and subgraphs) to `tensors`. */
+function readNode(file: ProtobufFile, range: ByteSpan, tensors: OnnxTensor[]): OnnxNode {
   const node = file.message(range);
   const attributes = node.messages(5).map((attribute) => {
     const [float] = attribute.all(2);
@@ -127,7 +127,7 @@ function readNode(file: ProtobufFile, range: ByteRange, tensors: OnnxTensor[]): 
   };
 }
 
-function readTensor(file: ProtobufFile, range: ByteRange): OnnxTensor {
+function readTensor(file: ProtobufFile, range: ByteSpan): OnnxTensor {
   const tensor = file.message(range);
   const raw = tensor.all(9).at(-1);
   const shape = tensor.numbers(1);

@@ -1,16 +1,15 @@
 /**
- * Cuts a VAE's decoder at its group norms. Between two of them everything is local, convolutions of few pixels and functions
- * of single ones, so that it can be computed piece by piece; the norms themselves need the mean and the variance of the
- * whole picture, and take them here as inputs. What is at the resolution of the latents is small and is not cut, but for
- * its attention: scores of all pixels by all pixels, which can be computed for some of them at a time.
+ * Splits a VAE decoder at its group norms. Between two norms everything is local (small convolutions, elementwise
+ * functions) and can be computed in tiles; the mean and variance of the complete image become inputs of the norms.
+ * Parts at latent resolution are small and not tiled, except attention, which runs on some queries at a time.
  */
 import { type AttentionNodes, findAttention } from './find-attention.ts';
 import { bytesField } from '@darkroom/runtime/protobuf';
 import { type OnnxFile, type OnnxNode, readOnnxFile } from './read-onnx-file.ts';
 import { type GraphEnd, writeOnnxFile } from './write-onnx-file.ts';
 
-/** A group norm whose mean and variance a piece is told. */
-export interface GivenNorm {
+/** A group norm that takes its mean and variance as inputs. */
+export interface MeasuredNorm {
   /** The tensor that is normalized. */
   readonly of: string;
   readonly groups: number;
@@ -20,54 +19,61 @@ export interface GivenNorm {
   readonly inverse: string;
 }
 
-/** A part of a decoder, to run after those before it. */
+/** A part of a decoder; runs after the parts before it. */
 export interface DecoderPart {
-  /** Tensors of earlier parts; of the first part the decoder's input. */
+  /** Tensors of earlier parts; for the first part the decoder's input. */
   readonly inputs: readonly string[];
   /** Tensors that later parts read. */
   readonly outputs: readonly string[];
-  /** Tensors that later parts normalize. Not all are outputs: what is upsampled is large, and computed twice instead. */
+  /**
+   * Tensors that later parts normalize. Not all are outputs: upsampled tensors are large, so they are computed twice
+   * instead.
+   */
   readonly measured: readonly string[];
-  /** Empty where the part has to be run on the whole of its inputs. */
-  readonly norms: readonly GivenNorm[];
-  /** Whether it is run in one go, on some rows of pixels at a time, or on the queries of some. */
+  /** Empty if the part must run on complete inputs. */
+  readonly norms: readonly MeasuredNorm[];
+  /**
+   * `whole`: runs once. `rows`: runs on some rows of pixels at a time. `queries`: runs on some attention queries at a
+   * time.
+   */
   readonly kind: 'whole' | 'rows' | 'queries';
-  /** Those of its inputs that pieces are cut from; it gets the others whole. */
+  /** Inputs that are tiled; the other inputs are passed in full. */
   readonly cut: readonly string[];
-  /** So many rows at a piece's edge depend on rows beyond it, at most; rows of the smallest of its inputs. */
+  /** Maximum number of rows beyond a tile's edge that the tile depends on, in rows of the smallest input. */
   readonly halo: number;
-  /** The bytes of its `.onnx` file. */
+  /** Returns the bytes of its `.onnx` file. */
   write(): Uint8Array;
 }
 
-export class UncuttableError extends Error {}
+export class UnsplittableError extends Error {}
 
 const float32 = 1;
 const upsampling: ReadonlySet<string> = new Set(['Resize', 'Upsample']);
-/** What is known of a tensor that depends on the decoder's input. */
-interface Found {
-  /** Number of the part that it can be computed in. */
+/** Metadata of a tensor that depends on the decoder's input. */
+interface TensorInfo {
+  /** Index of the part that computes it. */
   readonly part: number;
-  /** Whether it has rows and columns of pixels; false for shapes. */
+  /** True if it has rows and columns of pixels; false for shapes. */
   readonly isSpatial: boolean;
   readonly producer: OnnxNode | undefined;
 }
 
 /**
- * Cuts a decoder.
+ * Splits a decoder into parts.
  *
- * @throws UncuttableError if it is not built as exports of diffusers' AutoencoderKL are; ProtobufError if it is not whole.
+ * @throws UncuttableError if it is not built like exports of diffusers' AutoencoderKL; ProtobufError if it is not
+ * complete.
  */
 export function splitDecoder(path: string): readonly DecoderPart[] {
   const graph = readOnnxFile(path);
   const inputs = graph.inputs.map(({ name }) => name);
   const outputs = graph.outputs.map(({ name }) => name);
-  if (inputs.length !== 1 || outputs.length !== 1) throw new UncuttableError('it has several inputs or outputs');
+  if (inputs.length !== 1 || outputs.length !== 1) throw new UnsplittableError('it has several inputs or outputs');
   const producers = new Map(graph.nodes.flatMap((node) => node.outputs.map((name) => [name, node] as const)));
   const attention = findAttention(graph, producers);
   const { tensors, firstCut } = numberParts(graph, producers, attention);
   const last = tensors.get(outputs[0]!)?.part ?? 0;
-  if (last < firstCut) throw new UncuttableError('it has no group norms at high resolution');
+  if (last < firstCut) throw new UnsplittableError('it has no group norms at high resolution');
   const elementType = typeOfNorms(graph, producers, ({ outputs: [name] }) => tensors.get(name!)!.part >= firstCut);
 
   const parts: DecoderPart[] = [];
@@ -87,21 +93,23 @@ export function splitDecoder(path: string): readonly DecoderPart[] {
 }
 
 /**
- * Of each tensor that depends on the input, in which part it is computed: a norm begins a new one at high resolution, and
- * at low resolution an attention and what comes after it.
+ * Assigns each tensor that depends on the input to a part. At high resolution each norm starts a new part; at low
+ * resolution each attention does, and so do the nodes after it.
  */
 function numberParts(
   graph: OnnxFile,
   producers: ReadonlyMap<string, OnnxNode>,
   attention: readonly AttentionNodes[],
-): { tensors: Map<string, Found>; firstCut: number } {
-  const tensors = new Map<string, Found>([[graph.inputs[0]!.name, { part: 0, isSpatial: true, producer: undefined }]]);
+): { tensors: Map<string, TensorInfo>; firstCut: number } {
+  const tensors = new Map<string, TensorInfo>([
+    [graph.inputs[0]!.name, { part: 0, isSpatial: true, producer: undefined }],
+  ]);
   const head = findHead(graph, producers);
-  // Attention comes between the parts before and after it.
+  // Attention lies between the part before it and the part after it.
   const firstCut = 1 + 2 * attention.filter(({ nodes }) => [...nodes].every((node) => head.has(node))).length;
   for (const node of graph.nodes) {
     if ([...node.attributes.keys()].some((name) => name.endsWith('_branch') || name === 'body'))
-      throw new UncuttableError(`it has a node ${node.operator}`);
+      throw new UnsplittableError(`it has a node ${node.operator}`);
     const read = node.inputs.map((name) => tensors.get(name)).filter((found) => found !== undefined);
     if (read.length === 0) continue;
     const isSpatial = node.operator !== 'Shape' && read.some((found) => found.isSpatial);
@@ -110,7 +118,7 @@ function numberParts(
     if (attention.some(({ output }) => node.inputs.includes(output) && tensors.get(output)!.part === part)) part += 1;
     if (!head.has(node)) {
       part = Math.max(part, firstCut);
-      // The norm reads what groups its channels.
+      // A norm is preceded by a Reshape that groups the channels; that node starts the part.
       if (node.operator === 'Reshape' && graph.nodes.some((next) => isNormOf(next, node))) part += 1;
     }
     for (const name of node.outputs) tensors.set(name, { part, isSpatial, producer: node });
@@ -122,11 +130,11 @@ function isNormOf({ operator, inputs }: OnnxNode, node: OnnxNode): boolean {
   return operator === 'InstanceNormalization' && inputs[0] === node.outputs[0];
 }
 
-/** The nodes up to the first upsampling. */
+/** Returns the nodes up to the first upsampling. */
 function findHead(graph: OnnxFile, producers: ReadonlyMap<string, OnnxNode>): Set<OnnxNode> {
   const head = new Set<OnnxNode>();
   const first = graph.nodes.find(({ operator }) => upsampling.has(operator));
-  if (first === undefined) throw new UncuttableError('it upsamples in another way');
+  if (first === undefined) throw new UnsplittableError('it has no Resize or Upsample node');
   const names = [first.inputs[0]!];
   for (let name = names.pop(); name !== undefined; name = names.pop()) {
     const node = producers.get(name);
@@ -139,21 +147,21 @@ function findHead(graph: OnnxFile, producers: ReadonlyMap<string, OnnxNode>): Se
 
 interface CollectOptions {
   part: number;
-  /** Tensors to compute. */
+  /** The tensors to compute. */
   targets: readonly string[];
   graph: OnnxFile;
   producers: ReadonlyMap<string, OnnxNode>;
-  tensors: ReadonlyMap<string, Found>;
+  tensors: ReadonlyMap<string, TensorInfo>;
 }
 
-/** The nodes that compute tensors in a part, and what they read of earlier ones. */
+/** Returns the nodes that compute tensors in a part, and the tensors of earlier parts that they read. */
 function collect({ part, targets, graph, producers, tensors }: CollectOptions) {
   const nodes = new Set<OnnxNode>();
   const reads = new Set<string>();
   const names = [...targets];
   for (let name = names.pop(); name !== undefined; name = names.pop()) {
     const found = tensors.get(name);
-    // Shapes are computed where they are read, from the piece that is there.
+    // Shapes are computed again in each part, from the tile.
     const isEarlier = found !== undefined && (found.producer === undefined || found.part < part);
     const isRead = isEarlier && found.isSpatial && (part === 0 || !isUpsampled(found.producer, producers));
     if (isRead) reads.add(name);
@@ -165,7 +173,7 @@ function collect({ part, targets, graph, producers, tensors }: CollectOptions) {
   return { nodes: graph.nodes.filter((node) => nodes.has(node)), reads: [...reads] };
 }
 
-/** Whether a node upsamples, or is the convolution after that. */
+/** Returns true if the node upsamples, or is the convolution after an upsampling. */
 function isUpsampled(node: OnnxNode | undefined, producers: ReadonlyMap<string, OnnxNode>): boolean {
   if (node === undefined) return false;
   if (upsampling.has(node.operator)) return true;
@@ -175,7 +183,7 @@ function isUpsampled(node: OnnxNode | undefined, producers: ReadonlyMap<string, 
 interface DescribePartOptions extends Omit<CollectOptions, 'targets'> {
   outputs: readonly string[];
   measured: readonly string[];
-  /** Number of the first part that is cut into rows. */
+  /** Index of the first part that is tiled by rows. */
   firstCut: number;
   attention: readonly AttentionNodes[];
   elementType: number;
@@ -185,14 +193,14 @@ function describePart(options: DescribePartOptions): DecoderPart {
   const { part, outputs, measured, firstCut, attention, graph, producers, elementType } = options;
   const targets = [...new Set([...outputs, ...measured])];
   const { nodes, reads } = collect({ ...options, targets });
-  const norms = new Map<OnnxNode, GivenNorm>();
+  const norms = new Map<OnnxNode, MeasuredNorm>();
   for (const node of part < firstCut ? [] : nodes) {
     if (node.operator !== 'InstanceNormalization') continue;
     const [input, scale] = node.inputs;
     const grouping = producers.get(input!);
-    if (grouping?.operator !== 'Reshape') throw new UncuttableError('it has a norm that is no group norm');
+    if (grouping?.operator !== 'Reshape') throw new UnsplittableError('it has a norm that is not a group norm');
     const groups = findConstant(graph, producers, scale!)?.shape[0];
-    if (groups === undefined) throw new UncuttableError('it has a norm of an unknown number of groups');
+    if (groups === undefined) throw new UnsplittableError('it has a norm with an unknown number of groups');
     const names = { mean: `mean_${norms.size}`, inverse: `inverse_${norms.size}` };
     norms.set(node, {
       of: grouping.inputs[0]!,
@@ -207,7 +215,7 @@ function describePart(options: DescribePartOptions): DecoderPart {
     outputs,
     measured,
     norms: [...norms.values()],
-    ...piecesOf(part >= firstCut, { nodes, reads, attention }),
+    ...tilingOf(part >= firstCut, { nodes, reads, attention }),
     halo: nodes.filter(({ operator }) => operator === 'Conv').length,
     write: () =>
       writeOnnxFile(graph, {
@@ -221,8 +229,8 @@ function describePart(options: DescribePartOptions): DecoderPart {
   };
 }
 
-/** How the part is cut. One that is an attention and nothing else is cut by its queries. */
-function piecesOf(
+/** Returns how the part is tiled. An attention part is tiled by its queries. */
+function tilingOf(
   isLocal: boolean,
   {
     nodes,
@@ -235,8 +243,8 @@ function piecesOf(
   return found === undefined ? { kind: 'whole', cut: [] } : { kind: 'queries', cut: [found.queries] };
 }
 
-/** The norm with the mean and the variance given: (x − mean) · inverse. Its scale and shift come after the groups. */
-function normalize({ inputs: [input], outputs: [output] }: OnnxNode, { mean, inverse }: GivenNorm): Uint8Array[] {
+/** Returns the nodes (x − mean) · inverse. The norm's scale and shift follow after the groups are undone. */
+function normalize({ inputs: [input], outputs: [output] }: OnnxNode, { mean, inverse }: MeasuredNorm): Uint8Array[] {
   const centered = `${mean}_centered`;
   return [nodeBytes('Sub', [input!, mean], centered), nodeBytes('Mul', [centered, inverse], output!)];
 }
@@ -245,7 +253,7 @@ function nodeBytes(operator: string, inputs: readonly string[], output: string):
   return Buffer.concat([...inputs.map((name) => bytesField(1, name)), bytesField(2, output), bytesField(4, operator)]);
 }
 
-/** All activations have the type of the norms' scales. */
+/** Returns the element type of the norms' scales, which all activations have. */
 function typeOfNorms(
   graph: OnnxFile,
   producers: ReadonlyMap<string, OnnxNode>,
@@ -256,7 +264,7 @@ function typeOfNorms(
   return (scale === undefined ? undefined : findConstant(graph, producers, scale)?.dataType) ?? float32;
 }
 
-/** A weight, or the value of a Constant node. */
+/** Finds a weight, or the value of a Constant node. */
 function findConstant({ weights }: OnnxFile, producers: ReadonlyMap<string, OnnxNode>, name: string) {
   const node = producers.get(name);
   return weights.get(name) ?? (node?.operator === 'Constant' ? node.attributes.get('value')?.tensor : undefined);

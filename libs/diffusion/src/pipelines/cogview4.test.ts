@@ -6,7 +6,7 @@ import { loadPipeline } from './load-pipeline.ts';
 
 const source = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/cogview4/model');
 
-/** What only the graphs can say. The rest is said by the files beside them: model-families.test.ts. */
+/** Faults that only the graphs show. model-families.test.ts tests faults of the other files. */
 describe('a damaged CogView4', () => {
   let directory: string;
   beforeEach(async () => {
@@ -28,43 +28,43 @@ describe('a damaged CogView4', () => {
     return error as { code: string; message: string } | undefined;
   };
 
-  it('loads when nothing is wrong with it', async () => {
+  it('loads if it is intact', async () => {
     expect(await failure()).toBeUndefined();
   });
 
-  it.each(['text_encoder', 'transformer', 'vae_decoder'])('whose %s is cut short says so', async (part) => {
+  it.each(['text_encoder', 'transformer', 'vae_decoder'])('reports that its %s is cut short', async (part) => {
     await truncate(path(`${part}/model.onnx`), 50_000);
     const message = expect.stringMatching(`^${part}/model.onnx: is not a whole ONNX file: it is cut short`) as string;
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });
   });
 
-  it('without the layer that is read says so', async () => {
+  it('reports that its text encoder lacks the output that is read', async () => {
     await edit('text_encoder/config.json', { num_hidden_layers: 40 });
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',
       message:
-        'text_encoder/model.onnx: has no output hidden_states.39, what the second last of 40 layers gives (num_hidden_layers of text_encoder/config.json)',
+        'text_encoder/model.onnx: has no output hidden_states.39, the output of the second-to-last of 40 layers (num_hidden_layers of text_encoder/config.json)',
     });
   });
 
-  it('whose text encoder is of another width than its configuration says, says so', async () => {
+  it("reports that its text encoder's width differs from the configuration", async () => {
     await edit('text_encoder/config.json', { hidden_size: 64 });
     await edit('transformer/config.json', { text_embed_dim: 64 });
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',
       message:
-        'text_encoder/model.onnx: gives [1, 32, 32] for input_ids [1, 32] of ids up to 599; [1, 32, 64] is what the other files of the model say',
+        'text_encoder/model.onnx: returns [1, 32, 32] for input_ids [1, 32] of ids up to 599, expected [1, 32, 64] by the other model files',
     });
   });
 
-  it('whose transformer has other channels than its configuration says, says so', async () => {
+  it("reports that its transformer's channels differ from the configuration", async () => {
     await edit('transformer/config.json', { in_channels: 4 });
     await edit('vae_decoder/config.json', { latent_channels: 4 });
-    const message = expect.stringMatching(/^transformer\/model.onnx: does not take hidden_states \[2, 4, 2, 2\]/);
+    const message = expect.stringMatching(/^transformer\/model.onnx: does not accept hidden_states \[2, 4, 2, 2\]/);
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message: message as string });
   });
 
-  it('with another graph in place of the transformer, or of the text encoder, says so', async () => {
+  it('reports another graph in place of the transformer or the text encoder', async () => {
     await cp(path('vae_decoder/model.onnx'), path('transformer/model.onnx'));
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',
@@ -76,10 +76,10 @@ describe('a damaged CogView4', () => {
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });
   });
 
-  it('whose decoder is of another size than its configuration says, says so', async () => {
+  it("reports that its decoder's output size differs from the configuration", async () => {
     await edit('vae_decoder/config.json', { block_out_channels: [4, 8] });
     const message = expect.stringMatching(
-      /^vae_decoder\/model.onnx: gives \[1, 3, 16, 16\] for latent_sample/,
+      /^vae_decoder\/model.onnx: returns \[1, 3, 16, 16\] for latent_sample/,
     ) as string;
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });
   });

@@ -1,67 +1,85 @@
 /**
- * CogView4: the second last layer of a GLM text encoder, a transformer that reads text and picture side by side and is
- * told the sizes of the picture, 16-channel latents, and flow matching whose steps are shifted by the size. Each row has
- * its own prompt, steps, guidance and seed; rows of one size share a call of the transformer if their texts are as long as
- * each other, in blocks of 16 tokens.
- * Source: diffusers `CogView4Pipeline.__call__` with a CPU generator and one seed a picture.
+ * CogView4: the second-to-last layer of a GLM text encoder, a transformer that reads text, latents and the image's
+ * sizes, 16-channel latents, and flow matching with a shift that depends on the size. Rows of one size share a
+ * transformer call if their prompts have the same length in blocks of 16 tokens.
+ * Source: diffusers `CogView4Pipeline.__call__` with a CPU generator and one seed per image.
  *
- * Known limits: the original and the target size are that of the picture, nothing is cropped; texts are cut at 1024
- * tokens; no control image, no image input. diffusers' own mask for texts of different lengths is not used: it is added to
- * the attention's scores as 1 and 0, which hides nothing.
+ * Known limits: original and target size are the image's size, without crop; prompts are cut at 1024 tokens; no
+ * control image, no image input. diffusers' mask for prompts of different lengths is not used: it adds 1 and 0 to the
+ * attention scores, which masks nothing.
  */
-import type { LoadedGraph } from '../graphs/load-graph.ts';
+import { modelFileError } from '@darkroom/runtime/model-file';
+import type { Conditioning, DenoiserInputs } from '../graphs/denoiser-batch.ts';
+import type { ModelGraphs } from '../graphs/model-graphs.ts';
+import type { EncoderOutputs } from '../graphs/prompt-encoder.ts';
+import type { ImageRowInput } from '../image/image-request.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { modelFileError } from '../model/model-file.ts';
-import type { PictureFamily } from '../picture/picture-pipeline.ts';
-import type { PictureRequest } from '../picture/picture-request.ts';
-import type { PictureSchedule } from '../picture/picture-row.ts';
-import { squareRootShift } from '../schedulers/schedule/flow-shift.ts';
-import { linspace } from '../schedulers/schedule/timestep-grid.ts';
+import type { LoadedGraph } from '../onnx/load-graph.ts';
+import type { SchedulerConfig } from '../schedulers/config/scheduler-config.ts';
+import { linspace } from '../schedulers/numpy.ts';
+import { type ConditioningRequest, type ImageSchedule, StableDiffusionPipeline } from './stable-diffusion.ts';
 
-/** Of three graphs. */
-export function cogView4(model: ModelDirectory): PictureFamily {
-  const { embeddingWidth } = model.denoiser;
-  const { layers = 0 } = model.textEncoders[0]!;
-  const sizes = { original_size: [2], target_size: [2], crop_coords: [2] };
-  return {
-    encoders: [
+/** Runs three graphs. */
+export class CogView4Pipeline extends StableDiffusionPipeline {
+  constructor(model: ModelDirectory, graphs: ModelGraphs) {
+    // diffusers divides by the scaling factor but adds no shift, unlike for other models with 16 channels.
+    super({ ...model, latents: { ...model.latents, shiftFactor: 0 } }, graphs);
+  }
+
+  protected override get encoderOutputs(): readonly EncoderOutputs[] {
+    const { denoiser, textEncoders } = this.model;
+    const { layers = 0 } = textEncoders[0];
+    return [
       {
         outputs: (graph) => [secondLastHiddenState(graph, layers)],
-        gives: (tokens) => [[1, tokens, embeddingWidth]],
+        outputDims: (tokens) => [[1, tokens, denoiser.embeddingWidth]],
       },
-    ],
-    inputs: {
-      sample: 'hidden_states',
-      conditioning: { encoder_hidden_states: ['open', embeddingWidth], ...sizes },
-    },
-    conditioningOf([embedding], { width, height }) {
-      const size = Float32Array.of(height, width);
-      // The crop is from the top and from the left.
-      const cropCoords = new Float32Array(2);
-      return { encoder_hidden_states: embedding!, original_size: size, target_size: size, crop_coords: cropCoords };
-    },
-    scheduleOf: (request) => scheduleFor(model, request),
-    // diffusers divides by the scaling factor and, unlike for other models of 16 channels, adds no shift.
-    latents: { ...model.latents, shiftFactor: 0 },
-  };
+    ];
+  }
+
+  protected override get denoiserInputs(): DenoiserInputs {
+    const sizes = { original_size: [2], target_size: [2], crop_coords: [2] };
+    const conditioning = { encoder_hidden_states: ['open', this.model.denoiser.embeddingWidth] as const, ...sizes };
+    return { sample: 'hidden_states', conditioning };
+  }
+
+  protected override conditioningOf(
+    [embedding]: readonly [Float32Array],
+    { width, height }: ConditioningRequest,
+  ): Conditioning {
+    const size = Float32Array.of(height, width);
+    // Crop from the top and from the left.
+    const cropCoords = new Float32Array(2);
+    return { encoder_hidden_states: embedding, original_size: size, target_size: size, crop_coords: cropCoords };
+  }
+
+  /** Prescribes whole timesteps from the last to 1, and a shift that grows with the number of image tokens. */
+  protected override scheduleOf(request: ImageRowInput): ImageSchedule {
+    const { scheduler, latents, denoiser } = this.model;
+    const { numTrainTimesteps } = scheduler.config;
+    const timesteps = linspace(numTrainTimesteps, 1, request.numInferenceSteps).map(Math.trunc);
+    const pixelsOfToken = latents.factor * denoiser.multiple;
+    const imageSeqLen = (request.height / pixelsOfToken) * (request.width / pixelsOfToken);
+    return {
+      ...super.scheduleOf(request),
+      dynamicShift: squareRootShift(scheduler.config, imageSeqLen),
+      flowGrid: { timesteps, sigmas: timesteps.map((timestep) => timestep / numTrainTimesteps) },
+    };
+  }
 }
 
-/** What the layer before the last gives: hidden states are counted from 0, the embeddings, to the last layer's. */
+/** Returns the name of the second-to-last layer's output; hidden states are numbered from 0 (the embeddings). */
 function secondLastHiddenState({ file, session }: LoadedGraph, layers: number): string {
   const output = `hidden_states.${layers - 1}`;
   if (session.outputs.some(({ name }) => name === output)) return output;
-  const meaning = `what the second last of ${layers} layers gives (num_hidden_layers of text_encoder/config.json)`;
+  const meaning = `the output of the second-to-last of ${layers} layers (num_hidden_layers of text_encoder/config.json)`;
   throw modelFileError(file, `has no output ${output}, ${meaning}`);
 }
 
-/** The steps: whole timesteps from the last to 1, and a shift that grows with the number of the picture's tokens. */
-function scheduleFor({ scheduler, latents, denoiser }: ModelDirectory, request: PictureRequest): PictureSchedule {
-  const { numTrainTimesteps } = scheduler.config;
-  const timesteps = linspace(numTrainTimesteps, 1, request.numInferenceSteps).map(Math.trunc);
-  const pixelsOfToken = latents.factor * denoiser.multiple;
-  const imageSeqLen = (request.height / pixelsOfToken) * (request.width / pixelsOfToken);
-  return {
-    dynamicShift: squareRootShift(scheduler.config, imageSeqLen),
-    flowGrid: { timesteps, sigmas: timesteps.map((timestep) => timestep / numTrainTimesteps) },
-  };
+/** Returns the shift for a size by its square root (`calculate_shift` of diffusers' `CogView4Pipeline`). */
+export function squareRootShift(
+  { baseShift, maxShift, baseImageSeqLen }: SchedulerConfig,
+  imageSeqLen: number,
+): number {
+  return Math.sqrt(imageSeqLen / baseImageSeqLen) * maxShift + baseShift;
 }

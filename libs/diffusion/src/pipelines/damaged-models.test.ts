@@ -8,7 +8,7 @@ import { loadPipeline } from './load-pipeline.ts';
 const source = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 const unet = 'unet/model_int8.onnx';
 
-/** Loading what is not whole, or does not belong together, says which file it is and what is wrong with it. */
+/** Loading an incomplete or inconsistent model fails with the name of the file and the problem. */
 describe('a damaged model', () => {
   let directory: string;
   beforeEach(async () => {
@@ -31,7 +31,7 @@ describe('a damaged model', () => {
     await writeFile(path(file), JSON.stringify(json));
   }
 
-  it('loads when nothing is wrong with it, its weights inside or outside', async () => {
+  it('loads if it is intact, with internal or external weights', async () => {
     expect(await failure()).toBeUndefined();
     externalizeWeights(path(unet), 'model.onnx_data');
     expect(await failure()).toBeUndefined();
@@ -45,12 +45,12 @@ describe('a damaged model', () => {
     'tokenizer/tokenizer_config.json',
     'unet/config.json',
     'vae_decoder/config.json',
-  ])('without %s says so', async (file) => {
+  ])('reports that %s is missing', async (file) => {
     await rm(path(file));
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message: `${file}: is missing` });
   });
 
-  it.each(['text_encoder', 'unet', 'vae_decoder'])('without the graph of %s says so', async (part) => {
+  it.each(['text_encoder', 'unet', 'vae_decoder'])('reports that the graph of %s is missing', async (part) => {
     await rm(path(`${part}/model_int8.onnx`));
     const message = `${part}: has none of model_int8.onnx, model.onnx, model_fp16.onnx`;
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });
@@ -60,7 +60,7 @@ describe('a damaged model', () => {
     [10_000_000, 'it is cut short: it has 10000000 bytes and needs at least 100718\\d\\d'],
     [1, 'a number at byte 1 has no end'],
     [0, 'it is empty'],
-  ])('with a graph cut to %d bytes says so', async (bytes, problem) => {
+  ])('reports a graph truncated to %d bytes', async (bytes, problem) => {
     await truncate(path(unet), bytes);
     const message = expect.stringMatching(`^${unet}: is not a whole ONNX file: ${problem}$`) as string;
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });
@@ -71,16 +71,16 @@ describe('a damaged model', () => {
     [
       'a Git LFS pointer',
       'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 10071871\n',
-      'it is a Git LFS pointer and not the file itself, which `git lfs pull` would fetch',
+      'it is a Git LFS pointer and not the file itself, run `git lfs pull` to fetch it',
     ],
     ['a model without a graph', Buffer.from([8, 10]), 'it has no graph'],
-  ])('with %s in place of a graph says so', async (_what, content, problem) => {
+  ])('reports %s in place of a graph', async (_what, content, problem) => {
     await writeFile(path(unet), content);
     const message = `${unet}: is not a whole ONNX file: ${problem}`;
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });
   });
 
-  it('whose external data is missing, short or elsewhere says so', async () => {
+  it('reports external data that is missing, short or elsewhere', async () => {
     externalizeWeights(path(unet), 'model.onnx_data');
     const whole = await readFile(path('unet/model.onnx_data'));
     await writeFile(path('unet/model.onnx_data'), whole.subarray(0, whole.length - 10));
@@ -92,23 +92,20 @@ describe('a damaged model', () => {
     await rm(path('unet/model.onnx_data'));
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',
-      message: `unet/model.onnx_data: is missing, which ${unet} has its weights in`,
+      message: `unet/model.onnx_data: is missing; it has the weights of ${unet}`,
     });
   });
 
-  it.each(['../../vae_decoder/stolen', '/etc/passwd', 'a\\b'])(
-    'whose external data is in %s says so',
-    async (location) => {
-      externalizeWeights(path(unet), location, { writeTo: 'elsewhere' });
-      const named = JSON.stringify(location);
-      expect(await failure()).toMatchObject({
-        code: 'model_unsupported',
-        message: `${unet}: has its external data in ${named}, which is not in its folder`,
-      });
-    },
-  );
+  it.each(['../../vae_decoder/stolen', '/etc/passwd', 'a\\b'])('reports external data in %s', async (location) => {
+    externalizeWeights(path(unet), location, { writeTo: 'elsewhere' });
+    const named = JSON.stringify(location);
+    expect(await failure()).toMatchObject({
+      code: 'model_unsupported',
+      message: `${unet}: has its external data in ${named}, which is outside its folder`,
+    });
+  });
 
-  it('whose tokenizer has more tokens than the encoder, or far fewer, says so', async () => {
+  it('reports a tokenizer with more tokens than the encoder, or far fewer', async () => {
     const expected = 'the text encoder was made for 1448 tokens (vocab_size of text_encoder/config.json)';
     await edit('tokenizer/vocab.json', (json) => (json['extra</w>'] = 1448));
     expect(await failure()).toMatchObject({
@@ -121,7 +118,7 @@ describe('a damaged model', () => {
     });
   });
 
-  it('whose tokenizer is put together from two, or reads more than the encoder, says so', async () => {
+  it('reports a tokenizer whose files do not match, or that writes more tokens than the encoder reads', async () => {
     await writeFile(path('tokenizer/merges.txt'), '#version: 0.2\nz q\n');
     expect(await failure()).toMatchObject({
       message: 'tokenizer/merges.txt: makes "zq", which vocab.json has no id for',
@@ -134,17 +131,17 @@ describe('a damaged model', () => {
     });
   });
 
-  it('whose encoder is another than its configuration says, says so', async () => {
+  it('reports an encoder that differs from its configuration', async () => {
     await edit('text_encoder/config.json', (json) => (json['vocab_size'] = 1600));
     await edit('tokenizer/vocab.json', (json) => (json['extra</w>'] = 1599));
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',
       message:
-        'text_encoder/model_int8.onnx: does not take input_ids [1, 77] of ids up to 1599, as the other files of the model say it does',
+        'text_encoder/model_int8.onnx: does not accept input_ids [1, 77] of ids up to 1599, which the other model files require',
     });
   });
 
-  it('whose parts have other shapes than their configurations say, says so', async () => {
+  it('reports parts whose shapes differ from their configurations', async () => {
     await edit('unet/config.json', (json) => (json['cross_attention_dim'] = 768));
     expect(await failure()).toMatchObject({
       message:
@@ -153,31 +150,31 @@ describe('a damaged model', () => {
     await edit('text_encoder/config.json', (json) => (json['hidden_size'] = 768));
     expect(await failure()).toMatchObject({
       message:
-        'text_encoder/model_int8.onnx: gives [1, 77, 128] for input_ids [1, 77] of ids up to 1447; [1, 77, 768] is what the other files of the model say',
+        'text_encoder/model_int8.onnx: returns [1, 77, 128] for input_ids [1, 77] of ids up to 1447, expected [1, 77, 768] by the other model files',
     });
   });
 
-  it('whose UNet has other channels than its configuration says, says so', async () => {
+  it('reports a UNet whose channels differ from its configuration', async () => {
     await edit('unet/config.json', (json) => (json['in_channels'] = 8));
     await edit('vae_decoder/config.json', (json) => (json['latent_channels'] = 8));
     await rm(path('darkroom.json'));
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',
-      message: `${unet}: does not take sample [2, 8, 4, 4] and encoder_hidden_states [2, 77, 128], as the other files of the model say it does`,
+      message: `${unet}: does not accept sample [2, 8, 4, 4] and encoder_hidden_states [2, 77, 128], which the other model files require`,
     });
   });
 
-  it('whose decoder is of another size than its configuration says, says so', async () => {
+  it('reports a decoder whose output size differs from its configuration', async () => {
     await edit('vae_decoder/config.json', (json) => (json['block_out_channels'] = [8, 16, 32]));
     await rm(path('darkroom.json'));
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',
       message:
-        'vae_decoder/model_int8.onnx: gives [1, 3, 32, 32] for latent_sample [1, 4, 4, 4]; [1, 3, 16, 16] is what the other files of the model say',
+        'vae_decoder/model_int8.onnx: returns [1, 3, 32, 32] for latent_sample [1, 4, 4, 4], expected [1, 3, 16, 16] by the other model files',
     });
   });
 
-  it('with another graph in place of the UNet says so', async () => {
+  it('reports another graph in place of the UNet', async () => {
     await cp(path('vae_decoder/model_int8.onnx'), path(unet));
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',

@@ -1,19 +1,18 @@
-/** Rows that start from nothing, from a picture and from a part of one, in one step; and what comes with them. */
+/** Rows without and with an input image, and with a mask, in one step; and their attachments. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { RowCheckpoint } from '@darkroom/core';
-import { encodePicture } from '@darkroom/imaging';
+import { encodeImage } from '@darkroom/imaging';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import recorded from '../../../../tools/golden/vectors/edits/stable-diffusion-2.json' with { type: 'json' };
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { ImagePipeline, ImageRow } from '../image/image-row.ts';
 import { attachmentsOf, type EditModel, openEditModel } from '../testing/recorded-edits.ts';
 import { loadPipeline } from './load-pipeline.ts';
 
 const size = { width: 24, height: 16 };
 
-async function run(pipeline: PicturePipeline, row: PictureRow): Promise<Uint8Array> {
+async function run(pipeline: ImagePipeline, row: ImageRow): Promise<Uint8Array> {
   while (!row.isDone) await pipeline.step([row]);
   return (await pipeline.finish(row)).data;
 }
@@ -27,7 +26,7 @@ describe.each([
   'stable-diffusion-3',
 ])('rows of the pipeline %s', (name) => {
   let model: EditModel;
-  let pipeline: PicturePipeline;
+  let pipeline: ImagePipeline;
   let attachments: Map<string, Uint8Array>;
   beforeAll(async () => {
     model = await openEditModel(name);
@@ -39,7 +38,10 @@ describe.each([
     await model.remove();
   });
 
-  /** By turns from nothing, from a picture and, where the model takes one, with a mask; at some strengths, with all schedulers. */
+  /**
+   * Alternates between no image, an image and, if the model takes one, a mask; with several strengths and all
+   * schedulers.
+   */
   function requestAt(at: number) {
     const { schedulers, takes = [] } = pipeline.card;
     const from = { strength: [0.6, 1, 0.3][Math.floor(at / 3) % 3]!, image: true };
@@ -50,7 +52,7 @@ describe.each([
     return { ...text, ...size, ...guidance, ...steps, ...start, n: 1, seed: 1000 + at };
   }
 
-  async function rowOf(at: number, checkpoint?: RowCheckpoint): Promise<PictureRow> {
+  async function rowOf(at: number, checkpoint?: RowCheckpoint): Promise<ImageRow> {
     const checkpoints = checkpoint === undefined ? {} : { checkpoints: new Map([[0, checkpoint]]) };
     const input = requestAt(at);
     const [row] = await pipeline.createRows({ id: 'request', input, attachments, ...checkpoints });
@@ -59,12 +61,12 @@ describe.each([
 
   const indexes = Array.from({ length: 12 }, (_, at) => at);
 
-  it('have in a changing batch the bytes that they have alone', async () => {
+  it('make the same bytes in a changing batch as alone', async () => {
     const alone: Uint8Array[] = [];
     for (const at of indexes) alone.push(await run(pipeline, await rowOf(at)));
-    const rows: PictureRow[] = [];
+    const rows: ImageRow[] = [];
     for (const at of indexes) rows.push(await rowOf(at));
-    // One more joins at each step, the first leave while the last are on their way.
+    // One more row joins at each step; the first rows finish before the last ones.
     for (let turn = 0; rows.some((row) => !row.isDone); turn++) {
       const present = rows.slice(0, turn + 1).filter((row) => !row.isDone);
       expect((await pipeline.step(present)).failures.size).toBe(0);
@@ -73,7 +75,7 @@ describe.each([
     for (const [at, row] of rows.entries()) {
       expect(Buffer.compare((await pipeline.finish(row)).data, alone[at]!)).toBe(0);
     }
-    expect(new Set(alone.map((picture) => Buffer.from(picture).toString('base64'))).size).toBe(indexes.length);
+    expect(new Set(alone.map((image) => Buffer.from(image).toString('base64'))).size).toBe(indexes.length);
   });
 
   it('end in the same bytes from a checkpoint', async () => {
@@ -88,7 +90,7 @@ describe.each([
     }
   });
 
-  it('start afresh from a checkpoint of another strength', async () => {
+  it('start over from a checkpoint of another strength', async () => {
     const first = await rowOf(1);
     await pipeline.step([first]);
     const { data } = pipeline.checkpoint(first);
@@ -98,7 +100,7 @@ describe.each([
     expect(row!.step).toBe(0);
   });
 
-  it('take one step at least, however little is to change', async () => {
+  it('take at least one step, even at the lowest strength', async () => {
     for (const strength of [0, 0.01]) {
       // pndm takes its first step twice.
       const input = { ...requestAt(1), strength, scheduler: pipeline.card.defaultScheduler };
@@ -111,7 +113,7 @@ describe.each([
 
 describe('a model for inpainting', () => {
   let model: EditModel;
-  let pipeline: PicturePipeline;
+  let pipeline: ImagePipeline;
   beforeAll(async () => {
     model = await openEditModel('stable-diffusion-2-inpainting');
     pipeline = await loadPipeline({ directory: model.directory, id: 'tiny', threads: 1 });
@@ -121,7 +123,7 @@ describe('a model for inpainting', () => {
     await model.remove();
   });
 
-  it('draws from nothing what it draws over all of any picture', async () => {
+  it('draws the same without an image as with a fully masked one', async () => {
     const text = { prompt: 'a cat', negativePrompt: '', guidanceScale: 3, scheduler: 'ddim', seed: 5 };
     const input = { ...text, ...size, n: 1, numInferenceSteps: 3, previewEvery: 0 };
     const given = await attachmentsOf(recorded.given, size);
@@ -134,12 +136,12 @@ describe('a model for inpainting', () => {
 });
 
 const pngOf = async (width: number, height: number): Promise<Uint8Array> => {
-  const picture = { data: new Uint8Array(width * height * 3), facts: { width, height } };
-  return (await encodePicture(picture, { outputFormat: 'png', outputCompression: 100 })).data;
+  const image = { data: new Uint8Array(width * height * 3), facts: { width, height } };
+  return (await encodeImage(image, { outputFormat: 'png', outputCompression: 100 })).data;
 };
 
-describe('what comes with a request', () => {
-  let pipeline: PicturePipeline;
+describe('attachments of a request', () => {
+  let pipeline: ImagePipeline;
   let given: Map<string, Uint8Array>;
   beforeAll(async () => {
     const { directory } = await openEditModel('stable-diffusion-2');
@@ -162,7 +164,7 @@ describe('what comes with a request', () => {
     strength: 0.5,
   };
 
-  it('is left alone by rows that do not name it', async () => {
+  it('are ignored by rows that do not name them', async () => {
     const { image: _image, strength: _strength, ...plain } = input;
     const draw = async (attachments?: Map<string, Uint8Array>) => {
       const more = attachments === undefined ? {} : { attachments };
@@ -171,30 +173,35 @@ describe('what comes with a request', () => {
     expect(Buffer.compare(await draw(given), await draw())).toBe(0);
   });
 
-  it('shows in previews what stays of it', async () => {
-    const asked = { ...input, mask: true, strength: 1 };
-    const [row] = await pipeline.createRows({ id: 'request', input: asked, attachments: given });
+  it('show the preserved area in previews', async () => {
+    const request = { ...input, mask: true, strength: 1 };
+    const [row] = await pipeline.createRows({ id: 'request', input: request, attachments: given });
     await pipeline.step([row!]);
-    const kept = row!.kept!;
+    const kept = row!.start.preserved!;
     const stays = [...row!.latents.keys()].filter((at) => kept.mask[at % kept.mask.length] === 0);
     expect(stays.length).toBeGreaterThan(0);
     for (const at of stays) expect(row!.predictedOriginal[at]).toBe(kept.original[at]);
   });
 
   it.each([
-    ['no picture', {}, async () => new Map(), 'image: did not come with the request'],
-    ['no mask', { mask: true }, async () => new Map([...given].slice(0, 1)), 'mask: did not come with the request'],
-    ['a text', {}, async () => new Map([['image', Buffer.from('no')]]), 'image: is no picture that can be read'],
+    ['no image', {}, async () => new Map(), "image: is missing from the request's attachments"],
+    [
+      'no mask',
+      { mask: true },
+      async () => new Map([...given].slice(0, 1)),
+      "mask: is missing from the request's attachments",
+    ],
+    ['a text', {}, async () => new Map([['image', Buffer.from('no')]]), 'image: is not a readable image'],
     [
       'another size',
       {},
       async () => new Map([['image', await pngOf(24, 24)]]),
       "image: is 24 × 24; expected 24 × 16, the request's size",
     ],
-    ['a mask alone', { image: undefined, mask: true }, async () => given, 'mask: there is no image that it is of'],
+    ['a mask alone', { image: undefined, mask: true }, async () => given, 'mask: requires image, which is missing'],
     ['no strength', { strength: undefined }, async () => given, 'strength: is missing'],
     ['too much strength', { strength: 1.5 }, async () => given, 'strength: '],
-  ])('is refused: %s', async (_name, changes, attachments, message) => {
+  ])('are refused: %s', async (_name, changes, attachments, message) => {
     const request = { id: 'request', input: { ...input, ...changes }, attachments: await attachments() };
     await expect(pipeline.createRows(request)).rejects.toMatchObject({
       code: 'invalid_request',
@@ -202,7 +209,7 @@ describe('what comes with a request', () => {
     });
   });
 
-  it('is refused by a model that takes none', async () => {
+  it('are refused by a model that takes none', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'darkroom-no-encoder-'));
     onTestFinished(() => rm(directory, { recursive: true }));
     await cp((await openEditModel('stable-diffusion-2')).directory, directory, { recursive: true });
@@ -212,7 +219,7 @@ describe('what comes with a request', () => {
     expect(without.card).not.toHaveProperty('takes');
     await expect(without.createRows({ id: 'request', input, attachments: given })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: 'image: this model takes no pictures',
+      message: 'image: this model takes no images',
     });
   });
 });
@@ -225,18 +232,18 @@ async function directoryWith(change: (directory: string) => Promise<void>): Prom
   return directory;
 }
 
-describe('encoders as exporters write them', () => {
+describe('VAE encoders of different exporters', () => {
   const encoders = resolve(import.meta.dirname, '../../../../tools/golden/vectors/edits/vae-encoders');
-  const { asked, latents } = recorded.runs.find((one) => one.asked.scheduler === 'euler')!;
+  const { request, latents } = recorded.runs.find((one) => one.request.scheduler === 'euler')!;
 
-  it.each(['sample', 'mean'])('give with a %s what those with moments give', async (kind) => {
+  it.each(['sample', 'mean'])('that return a %s make the same as those that return moments', async (kind) => {
     const directory = await directoryWith((to) =>
       cp(join(encoders, kind), join(to, 'vae_encoder'), { recursive: true }),
     );
     const pipeline = await loadPipeline({ directory, id: 'tiny', threads: 1 });
     onTestFinished(() => pipeline.dispose());
-    const input = { negativePrompt: '', n: 1, previewEvery: 0, ...asked };
-    const attachments = await attachmentsOf(recorded.given, asked);
+    const input = { negativePrompt: '', n: 1, previewEvery: 0, ...request };
+    const attachments = await attachmentsOf(recorded.given, request);
     const [row] = await pipeline.createRows({ id: 'request', input, attachments });
     while (!row!.isDone) await pipeline.step([row!]);
     const theirs = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer).slice(-row!.latents.length);
@@ -245,10 +252,10 @@ describe('encoders as exporters write them', () => {
   });
 
   it.each([
-    ['decoder', 'vae_decoder', /^vae_encoder\/model\.onnx: does not take latent_sample \[1, 3, \d+, \d+\], as/u],
+    ['decoder', 'vae_decoder', /^vae_encoder\/model\.onnx: does not accept latent_sample \[1, 3, \d+, \d+\], which/u],
     ['UNet', 'unet', /^vae_encoder\/model\.onnx: has the inputs sample, timestep, \w+; supported is one, sample$/u],
-    ['text encoder', 'text_encoder', /^vae_encoder\/model\.onnx: does not take input_ids/u],
-  ])('are refused where it is a %s', async (_name, part, message) => {
+    ['text encoder', 'text_encoder', /^vae_encoder\/model\.onnx: does not accept input_ids/u],
+  ])('are refused if the file contains a %s', async (_name, part, message) => {
     const directory = await directoryWith((to) =>
       cp(join(to, part, 'model.onnx'), join(to, 'vae_encoder/model.onnx'), { force: true }),
     );
@@ -258,21 +265,21 @@ describe('encoders as exporters write them', () => {
     });
   });
 
-  it('are refused where they draw noise in another way', async () => {
+  it('are refused if they draw noise in an unknown way', async () => {
     const file = await readFile(join(encoders, 'sample/model.onnx'));
-    // The operator of the last node, which puts the noise on the mean.
+    // The operator of the last node, which adds the noise to the mean.
     const at = file.lastIndexOf(Buffer.from('\x22\x03Add'));
     file.write('\x22\x03Sub', at);
     const directory = await directoryWith((to) => writeFile(join(to, 'vae_encoder/model.onnx'), file));
     await expect(loadPipeline({ directory, id: 'tiny', threads: 1 })).rejects.toMatchObject({
       code: 'model_unsupported',
       message: expect.stringMatching(
-        /^vae_encoder\/model\.onnx: draws noise by itself, which no seed gives again; /u,
+        /^vae_encoder\/model\.onnx: draws noise in the graph, which no seed reproduces; /u,
       ) as string,
     });
   });
 
-  it('are refused where the file is damaged', async () => {
+  it('are refused if the file is damaged', async () => {
     const directory = await directoryWith((to) => writeFile(join(to, 'vae_encoder/model.onnx'), 'no'));
     await expect(loadPipeline({ directory, id: 'tiny', threads: 1 })).rejects.toMatchObject({
       code: 'model_unsupported',

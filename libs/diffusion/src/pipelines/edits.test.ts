@@ -1,4 +1,4 @@
-/** Whole runs that start from a picture against those of diffusers; tools/golden/record-edits.py recorded them. */
+/** Compares complete runs with an input image to those of diffusers, recorded by tools/golden/record-edits.py. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import latentConsistency from '../../../../tools/golden/vectors/edits/latent-consistency.json' with { type: 'json' };
 import stableDiffusion2 from '../../../../tools/golden/vectors/edits/stable-diffusion-2.json' with { type: 'json' };
@@ -7,8 +7,7 @@ import stableDiffusion3 from '../../../../tools/golden/vectors/edits/stable-diff
 import withoutT5 from '../../../../tools/golden/vectors/edits/stable-diffusion-3-without-t5.json' with { type: 'json' };
 import stableDiffusionXl from '../../../../tools/golden/vectors/edits/stable-diffusion-xl.json' with { type: 'json' };
 import inpaintingXl from '../../../../tools/golden/vectors/edits/stable-diffusion-xl-inpainting.json' with { type: 'json' };
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { ImagePipeline, ImageRow } from '../image/image-row.ts';
 import { attachmentsOf, type EditModel, openEditModel } from '../testing/recorded-edits.ts';
 import { loadPipeline } from './load-pipeline.ts';
 
@@ -24,7 +23,7 @@ describe.each(
   }),
 )('the pipeline %s', (name, { given, runs }) => {
   let model: EditModel;
-  let pipeline: PicturePipeline;
+  let pipeline: ImagePipeline;
   beforeAll(async () => {
     model = await openEditModel(name);
     pipeline = await loadPipeline({ directory: model.directory, id: 'tiny', threads: 1 });
@@ -34,16 +33,16 @@ describe.each(
     await model.remove();
   });
 
-  it('says what it takes', () => {
+  it('lists the attachments that it takes', () => {
     expect(pipeline.card.takes).toEqual(name === 'latent-consistency' ? ['image'] : ['image', 'mask']);
   });
 
-  it.each(runs.map((run) => [JSON.stringify(run.asked), run] as const))(
-    'gives the latents of every step, and the picture, that diffusers gives for %s',
-    async (_, { asked, latents, picture }) => {
-      const input = { negativePrompt: '', n: 1, previewEvery: 0, ...asked };
-      const attachments = await attachmentsOf(given, asked);
-      const [row] = (await pipeline.createRows({ id: 'request', input, attachments })) as [PictureRow];
+  it.each(runs.map((run) => [JSON.stringify(run.request), run] as const))(
+    'has the latents of every step and the image of diffusers for %s',
+    async (_, { request, latents, image }) => {
+      const input = { negativePrompt: '', n: 1, previewEvery: 0, ...request };
+      const attachments = await attachmentsOf(given, request);
+      const [row] = (await pipeline.createRows({ id: 'request', input, attachments })) as [ImageRow];
       const { length } = row.latents;
       const expected = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer);
       expect(expected).toHaveLength(row.totalSteps * length);
@@ -54,8 +53,8 @@ describe.each(
         expect(difference / Math.hypot(...theirs)).toBeLessThan(1e-4);
       }
       const { data, facts } = await pipeline.finish(row);
-      expect(facts).toEqual({ seed: asked.seed, width: asked.width, height: asked.height });
-      const pixels = Buffer.from(picture, 'base64');
+      expect(facts).toEqual({ seed: request.seed, width: request.width, height: request.height });
+      const pixels = Buffer.from(image, 'base64');
       expect(data).toHaveLength(pixels.length);
       expect(Math.max(...data.map((value, at) => Math.abs(value - pixels[at]!)))).toBeLessThanOrEqual(2);
     },

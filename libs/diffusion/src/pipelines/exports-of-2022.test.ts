@@ -1,8 +1,10 @@
-/** Models that diffusers' own exporter of 2022 wrote: without config.json, as those of Stable Diffusion 1.4 and 1.5 are. */
+/**
+ * Tests models such as Stable Diffusion 1.4 and 1.5 from diffusers' own exporter of 2022, which wrote no config.json.
+ */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { layOutAsIn2022 } from '@darkroom/testing';
+import { convertTo2022Layout } from '@darkroom/testing';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { describeModel } from '../model/describe-model.ts';
 import { readModelDirectory } from '../model/model-directory.ts';
@@ -10,7 +12,7 @@ import { loadPipeline } from './load-pipeline.ts';
 
 const source = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/stable-diffusion-2/model');
 
-/** The same weights, in today's layout. */
+/** Directory of the model in today's layout; `old` has the same weights in the layout of 2022. */
 let modern: string;
 let old: string;
 beforeEach(async () => {
@@ -19,7 +21,7 @@ beforeEach(async () => {
   [modern, old] = [join(scratch, 'modern'), join(scratch, 'old')];
   await cp(source, modern, { recursive: true });
   await cp(source, old, { recursive: true });
-  // What all published models of the class have, and nothing in the graphs says.
+  // Exports of 2022 do not contain this value. All published models of the class have it.
   await edit('vae_decoder/config.json', { scaling_factor: 0.18215 });
 });
 
@@ -28,11 +30,18 @@ async function edit(file: string, change: object): Promise<void> {
   await writeFile(join(modern, file), JSON.stringify({ ...json, ...change }));
 }
 
-async function draw(directory: string) {
+async function generate(directory: string) {
   const pipeline = await loadPipeline({ directory, threads: 1 });
   const size = { width: 64, height: 64, n: 1, numInferenceSteps: 3 };
-  const asked = { prompt: 'a cat', negativePrompt: '', seed: 1, guidanceScale: 3, scheduler: 'ddim', previewEvery: 0 };
-  const [row] = await pipeline.createRows({ id: 'request', input: { ...size, ...asked } });
+  const request = {
+    prompt: 'a cat',
+    negativePrompt: '',
+    seed: 1,
+    guidanceScale: 3,
+    scheduler: 'ddim',
+    previewEvery: 0,
+  };
+  const [row] = await pipeline.createRows({ id: 'request', input: { ...size, ...request } });
   while (row!.step < row!.totalSteps) await pipeline.step([row!]);
   const { data } = await pipeline.finish(row!);
   await pipeline.dispose();
@@ -40,15 +49,15 @@ async function draw(directory: string) {
 }
 
 it.each(['float', 'int64'] as const)(
-  'draws what its weights draw in another layout, %s timesteps',
+  "generates the same image as the same weights in today's layout, with %s timesteps",
   async (timestep) => {
-    layOutAsIn2022(old, { timestep });
-    expect(Buffer.compare(await draw(old), await draw(modern))).toBe(0);
+    convertTo2022Layout(old, { timestep });
+    expect(Buffer.compare(await generate(old), await generate(modern))).toBe(0);
   },
 );
 
-it('is read from its graphs, and as Stable Diffusion 1.x where they do not say it', async () => {
-  layOutAsIn2022(old, { timestep: 'int64' });
+it('reads the configuration from the graphs, and takes missing values from Stable Diffusion 1.x', async () => {
+  convertTo2022Layout(old, { timestep: 'int64' });
   const { card, denoiser, latents } = await readModelDirectory(old);
   const expected = await readModelDirectory(modern);
   const { configFile, sampleSize } = { configFile: 'unet/model.onnx', sampleSize: [64, 64] };
@@ -57,15 +66,15 @@ it('is read from its graphs, and as Stable Diffusion 1.x where they do not say i
   expect(card.sizes).toEqual({ multiple: 4, min: 64, max: 256, default: { width: 128, height: 128 } });
 });
 
-it('says in its darkroom.json what it was made for', async () => {
-  layOutAsIn2022(old, { timestep: 'int64' });
+it('reads image sizes from darkroom.json', async () => {
+  convertTo2022Layout(old, { timestep: 'int64' });
   const sizes = { min: 16, max: 64, default: { width: 32, height: 32 } };
   await writeFile(join(old, 'darkroom.json'), JSON.stringify({ sizes }));
   expect((await readModelDirectory(old)).card.sizes).toEqual((await readModelDirectory(modern)).card.sizes);
 });
 
-it('is described, with the weights beside its UNet', async () => {
-  layOutAsIn2022(old, { timestep: 'int64' });
+it('lists the weights file beside the UNet', async () => {
+  convertTo2022Layout(old, { timestep: 'int64' });
   const { graphs, hasTimestepPerRow } = describeModel(await readModelDirectory(old));
   expect(graphs.map(({ files, dtype }) => [...files, dtype])).toEqual([
     ['text_encoder/model.onnx', 'fp32'],
@@ -76,30 +85,33 @@ it('is described, with the weights beside its UNet', async () => {
   expect(hasTimestepPerRow).toBe(true);
 });
 
-it('has either all of its config.json files or none', async () => {
-  layOutAsIn2022(old, { timestep: 'int64' });
+it('refuses a model with only some of its config.json files', async () => {
+  convertTo2022Layout(old, { timestep: 'int64' });
   await cp(join(modern, 'unet/config.json'), join(old, 'unet/config.json'));
   await expect(readModelDirectory(old)).rejects.toThrow('vae_decoder/config.json: is missing');
 });
 
-it('is refused where its graphs are not of that exporter', async () => {
-  layOutAsIn2022(old, { timestep: 'int64' });
+it('refuses a UNet graph from another exporter without config.json', async () => {
+  convertTo2022Layout(old, { timestep: 'int64' });
   await cp(join(old, 'vae_decoder/model.onnx'), join(old, 'unet/model.onnx'));
-  const lack = 'has neither a config.json beside it nor a convolution of its input sample';
+  const problem = 'has neither a config.json beside it nor a convolution of its input sample';
   await expect(readModelDirectory(old)).rejects.toMatchObject({
     code: 'model_unsupported',
-    message: `unet/model.onnx: ${lack}, so that what its config.json would say is not known`,
+    message: `unet/model.onnx: ${problem}, so its configuration cannot be determined`,
   });
 });
 
-it.each(['StableDiffusionOnnxPipeline', 'OnnxStableDiffusionPipeline'])('may be called %s', async (name) => {
-  layOutAsIn2022(old, { timestep: 'int64' });
-  await writeFile(join(old, 'model_index.json'), JSON.stringify({ _class_name: name }));
-  expect((await readModelDirectory(old)).pipelineClass).toBe(name);
-});
+it.each(['StableDiffusionOnnxPipeline', 'OnnxStableDiffusionPipeline'])(
+  'accepts a model with the class name %s',
+  async (name) => {
+    convertTo2022Layout(old, { timestep: 'int64' });
+    await writeFile(join(old, 'model_index.json'), JSON.stringify({ _class_name: name }));
+    expect((await readModelDirectory(old)).pipelineClass).toBe(name);
+  },
+);
 
-it('of another class lacks its config.json', async () => {
-  layOutAsIn2022(old, { timestep: 'int64' });
+it('refuses a model of another class without config.json', async () => {
+  convertTo2022Layout(old, { timestep: 'int64' });
   await writeFile(join(old, 'model_index.json'), JSON.stringify({ _class_name: 'StableDiffusionPipeline' }));
   await expect(readModelDirectory(old)).rejects.toThrow('config.json: is missing');
 });

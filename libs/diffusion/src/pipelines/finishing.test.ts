@@ -1,4 +1,4 @@
-/** What comes after a picture is decoded: the checker's look, and enlarging. */
+/** Tests the safety checker and upscaling of decoded images. */
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -7,10 +7,9 @@ import { loadOnnxSession } from '@darkroom/runtime';
 import { writeSafetyChecker, writeUpscaler } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeModel, readModelDirectory } from '../model-files.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { ImagePipeline, ImageRow } from '../image/image-row.ts';
 import { loadUpscaler } from '../upscale/upscaler.ts';
-import { loadPipeline, type LoadModelOptions } from './load-pipeline.ts';
+import { loadPipeline, type LoadImageModelOptions } from './load-pipeline.ts';
 
 const source = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 const red = 'a cat on a red background';
@@ -28,8 +27,8 @@ beforeAll(async () => {
 afterAll(() => rm(join(directory, '..'), { recursive: true }));
 
 async function load<Result>(
-  options: Partial<LoadModelOptions>,
-  work: (pipeline: PicturePipeline) => Promise<Result>,
+  options: Partial<LoadImageModelOptions>,
+  work: (pipeline: ImagePipeline) => Promise<Result>,
 ): Promise<Result> {
   const pipeline = await loadPipeline({ directory, threads: 1, ...options });
   try {
@@ -39,7 +38,7 @@ async function load<Result>(
   }
 }
 
-async function rowOf(pipeline: PicturePipeline, changes: Record<string, unknown> = {}): Promise<PictureRow> {
+async function rowOf(pipeline: ImagePipeline, changes: Record<string, unknown> = {}): Promise<ImageRow> {
   const input = {
     prompt: blue,
     negativePrompt: '',
@@ -57,7 +56,7 @@ async function rowOf(pipeline: PicturePipeline, changes: Record<string, unknown>
   return (await pipeline.createRows({ id: 'request', input }))[0]!;
 }
 
-async function run(pipeline: PicturePipeline, row: PictureRow) {
+async function run(pipeline: ImagePipeline, row: ImageRow) {
   const events = [];
   while (!row.isDone) {
     const report = await pipeline.step([row]);
@@ -67,8 +66,8 @@ async function run(pipeline: PicturePipeline, row: PictureRow) {
   return { events, ...(await pipeline.finish(row)) };
 }
 
-/** Of which steps there are some. */
-async function previews(pipeline: PicturePipeline): Promise<boolean[]> {
+/** Returns for each step whether it had a preview. */
+async function previews(pipeline: ImagePipeline): Promise<boolean[]> {
   const { events } = await run(pipeline, await rowOf(pipeline));
   return events.map((event) => event.type === 'progress' && event.preview !== undefined);
 }
@@ -76,7 +75,7 @@ async function previews(pipeline: PicturePipeline): Promise<boolean[]> {
 const isBlack = (data: Uint8Array): boolean => data.every((value) => value === 0);
 
 describe('a model with a safety checker', () => {
-  it('makes pictures black that it finds fault with, and says of each what it found', () =>
+  it('blacks out images that it flags, and reports its verdict on each', () =>
     load({}, async (pipeline) => {
       expect(pipeline.card.safetyChecker).toBe('black');
       expect(pipeline.components.map(({ part }) => part)).toContain('safety_checker');
@@ -90,22 +89,22 @@ describe('a model with a safety checker', () => {
       expect(Buffer.compare(good.data, unchecked.data)).toBe(0);
     }));
 
-  it('refuses them with a reason where it is told to, and no others', () =>
+  it('fails flagged images if set to refuse, and no others', () =>
     load({ safetyChecker: 'refuse' }, async (pipeline) => {
       expect(pipeline.card.safetyChecker).toBe('refuse');
-      const refusal = { code: 'content_policy_violation', message: expect.stringContaining('picture 0') as string };
+      const refusal = { code: 'content_policy_violation', message: expect.stringContaining('image 0') as string };
       await expect(run(pipeline, await rowOf(pipeline, { prompt: red }))).rejects.toMatchObject(refusal);
       const larger = { prompt: red, upscale: 2 };
       await expect(run(pipeline, await rowOf(pipeline, larger))).rejects.toMatchObject(refusal);
       expect((await run(pipeline, await rowOf(pipeline))).facts).toMatchObject({ nsfw: false });
     }));
 
-  it('shows nothing of a picture before it is checked, and previews where nothing is', async () => {
+  it('shows no previews, so that no unchecked image is shown, and shows them without a checker', async () => {
     expect(await load({}, previews)).toEqual([false, false, false]);
     expect(await load({ safetyChecker: 'off' }, previews)).toEqual([true, true, false]);
   });
 
-  it('is as before without one, and with one that is off', async () => {
+  it('draws the same without a checker, or with the checker off', async () => {
     const { card, graphs } = await readModelDirectory(directory, { safetyChecker: 'off' });
     expect(card).not.toHaveProperty('safetyChecker');
     expect(graphs).not.toHaveProperty('safetyChecker');
@@ -115,7 +114,7 @@ describe('a model with a safety checker', () => {
     expect(await parts('off')).not.toContain('safety_checker');
   });
 
-  it('cannot be loaded without the settings of its pictures, or with another graph', async () => {
+  it('cannot be loaded without the preprocessor settings, or with another graph', async () => {
     const other = join(directory, '../other');
     await cp(directory, other, { recursive: true });
     await rm(join(other, 'feature_extractor'), { recursive: true });
@@ -127,13 +126,13 @@ describe('a model with a safety checker', () => {
     await expect(failure()).rejects.toMatchObject({
       code: 'model_unsupported',
       message:
-        'safety_checker/model.onnx: takes input and gives output; expected clip_input and images, and has_nsfw_concepts, as exports of StableDiffusionSafetyChecker have',
+        'safety_checker/model.onnx: has inputs input and outputs output; expected clip_input and images, and has_nsfw_concepts, the inputs and outputs of exported StableDiffusionSafetyCheckers',
     });
   });
 });
 
 describe('a model with upscalers', () => {
-  it.each([2, 4] as const)('enlarges by %d in steps of its own, which progress counts', (upscale) =>
+  it.each([2, 4] as const)('upscales by %d in extra steps that progress includes', (upscale) =>
     load({ safetyChecker: 'off' }, async (pipeline) => {
       expect(pipeline.card.upscales).toEqual([2, 4]);
       const plain = await run(pipeline, await rowOf(pipeline));
@@ -152,7 +151,7 @@ describe('a model with upscalers', () => {
     }),
   );
 
-  it('makes a black picture larger, with what was found', () =>
+  it('upscales a blacked-out image, and reports the verdict', () =>
     load({}, async (pipeline) => {
       const { data, facts } = await run(pipeline, await rowOf(pipeline, { prompt: red, upscale: 2 }));
       expect(facts).toEqual({ seed: 7, width: 128, height: 128, nsfw: true });
@@ -160,7 +159,7 @@ describe('a model with upscalers', () => {
       expect(isBlack(data)).toBe(true);
     }));
 
-  it('goes on from a checkpoint that was taken while it enlarged', () =>
+  it('resumes from a checkpoint taken during upscaling', () =>
     load({ safetyChecker: 'off' }, async (pipeline) => {
       const whole = await run(pipeline, await rowOf(pipeline, { upscale: 2, numInferenceSteps: 2 }));
       const row = await rowOf(pipeline, { upscale: 2, numInferenceSteps: 2 });
@@ -176,10 +175,10 @@ describe('a model with upscalers', () => {
     [
       'another factor',
       async () => writeUpscaler(directory, 4, 3),
-      /upscaler_x4\/model.onnx: gives \[1, 3, 144, 192\] for/,
+      /upscaler_x4\/model.onnx: returns \[1, 3, 144, 192\] for/,
     ],
     [
-      'a configuration of another',
+      'a configuration of another upscaler',
       () => writeFile(join(directory, 'upscaler_x4/config.json'), '{"upscale": 2}'),
       /upscaler_x4\/config.json: upscale: is 2, expected 4, as its folder says/,
     ],
@@ -191,7 +190,7 @@ describe('a model with upscalers', () => {
     writeUpscaler(directory, 4);
   });
 
-  it('refuses what it has no upscaler for', async () => {
+  it('refuses a factor that it has no upscaler for', async () => {
     await load({ directory: source }, async (pipeline) => {
       await expect(rowOf(pipeline, { upscale: 4 })).rejects.toMatchObject({
         code: 'invalid_request',
@@ -203,7 +202,7 @@ describe('a model with upscalers', () => {
 
 describe('the upscaler of the embedded model', () => {
   const { width, height } = { width: 448, height: 320 };
-  const picture = {
+  const image = {
     data: Uint8Array.from({ length: width * height * 3 }, (_, at) => {
       const [x, y] = [Math.floor(at / 3) % width, Math.floor(at / 3 / width)];
       return 128 + 100 * Math.sin(x / 9) * Math.cos(y / 7 + (at % 3));
@@ -212,26 +211,26 @@ describe('the upscaler of the embedded model', () => {
     height,
   };
 
-  it('makes of pieces what it makes of the whole', async () => {
+  it('makes the same image in tiles as in one call', async () => {
     const file = join(source, 'upscaler_x2/model.onnx');
     const session = await loadOnnxSession({ file, threads: 1 });
     const upscaler = await loadUpscaler({ file, session }, 2);
     const target = new Uint8Array(width * height * 4 * 3);
     const pieces = upscaleSteps({ width, height, upscale: 2 });
     expect(pieces).toBe(6);
-    for (let at = 0; at < pieces; at++) await upscaler.enlarge({ picture, target }, at);
+    for (let at = 0; at < pieces; at++) await upscaler.upscaleTile({ image, target }, at);
     const planes = Float32Array.from({ length: width * height * 3 }, (_, at) => {
       const pixel = at % (width * height);
-      return picture.data[pixel * 3 + Math.floor(at / (width * height))]! / 255;
+      return image.data[pixel * 3 + Math.floor(at / (width * height))]! / 255;
     });
     const whole = interleaved((await upscaler.run(planes, { width, height })).data);
     await session.dispose();
-    // Sums of another order may tip a rounding over.
+    // A different order of summation may change a rounding.
     expect(Math.max(...levels(target, whole))).toBeLessThanOrEqual(1);
   });
 });
 
-/** Planes of 0 … 1 as RGB in 8 bits. */
+/** Converts planes of 0 … 1 to interleaved 8-bit RGB. */
 function interleaved(planes: Float32Array): Uint8Array {
   const pixels = planes.length / 3;
   return Uint8Array.from({ length: planes.length }, (_, at) => {
@@ -240,12 +239,12 @@ function interleaved(planes: Float32Array): Uint8Array {
   });
 }
 
-/** Differences that there are. */
+/** Returns the distinct differences. */
 function levels(left: Uint8Array, right: Uint8Array): Set<number> {
   return new Set(left.map((value, at) => Math.abs(value - right[at]!)));
 }
 
-/** Every pixel as many as that each way. */
+/** Repeats every pixel `times` times in both directions. */
 function repeated(data: Uint8Array, side: number, times: number): Uint8Array {
   return Uint8Array.from({ length: data.length * times ** 2 }, (_, at) => {
     const [x, y] = [Math.floor(at / 3) % (side * times), Math.floor(at / 3 / side / times)];

@@ -1,4 +1,4 @@
-/** Whole runs of tiny models against those of diffusers; tools/golden/record-*.py recorded them. */
+/** Compares complete runs of tiny models to those of diffusers, recorded by tools/golden/record-*.py. */
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import cogview4 from '../../../../tools/golden/vectors/pipelines/cogview4/recorded.json' with { type: 'json' };
@@ -9,8 +9,7 @@ import withoutT5 from '../../../../tools/golden/vectors/pipelines/stable-diffusi
 import stableDiffusionXl from '../../../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
 import { TorchGenerator } from '../random/torch-generator.ts';
 import { loadPipeline } from './load-pipeline.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { ImagePipeline, ImageRow } from '../image/image-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 const recordings = {
@@ -23,17 +22,17 @@ const recordings = {
 };
 
 describe.each(Object.entries(recordings))('the pipeline %s', (name, runs) => {
-  let pipeline: PicturePipeline;
+  let pipeline: ImagePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory: resolve(vectors, name, 'model'), id: 'tiny', threads: 1 });
   });
   afterAll(() => pipeline.dispose());
 
-  it.each(runs.map((run) => [JSON.stringify(run.asked), run] as const))(
-    'gives the latents of every step, and the picture, that diffusers gives for %s',
-    async (_, { asked, latents, picture }) => {
-      const input = { negativePrompt: '', n: 1, previewEvery: 0, ...asked };
-      const [row] = (await pipeline.createRows({ id: 'request', input })) as [PictureRow];
+  it.each(runs.map((run) => [JSON.stringify(run.request), run] as const))(
+    'has the latents of every step and the image of diffusers for %s',
+    async (_, { request, latents, image }) => {
+      const input = { negativePrompt: '', n: 1, previewEvery: 0, ...request };
+      const [row] = (await pipeline.createRows({ id: 'request', input })) as [ImageRow];
       const { length } = row.latents;
       const expected = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer);
       expect(expected).toHaveLength(row.totalSteps * length);
@@ -41,32 +40,32 @@ describe.each(Object.entries(recordings))('the pipeline %s', (name, runs) => {
         const theirs = expected.subarray(row.step * length, (row.step + 1) * length);
         await pipeline.step([row]);
         const difference = Math.hypot(...row.latents.map((value, at) => value - theirs[at]!));
-        // At most 3e-6 where it was recorded.
+        // At most 3e-6 on the machine of the recording.
         expect(difference / Math.hypot(...theirs)).toBeLessThan(1e-3);
       }
       const { data, facts } = await pipeline.finish(row);
-      expect(facts).toMatchObject({ seed: asked.seed, width: asked.width, height: asked.height });
-      const pixels = Buffer.from(picture, 'base64');
+      expect(facts).toMatchObject({ seed: request.seed, width: request.width, height: request.height });
+      const pixels = Buffer.from(image, 'base64');
       expect(data).toHaveLength(pixels.length);
       expect(Math.max(...data.map((value, at) => Math.abs(value - pixels[at]!)))).toBeLessThanOrEqual(2);
     },
   );
 });
 
-describe('initial noise that is given', () => {
-  let pipeline: PicturePipeline;
+describe('given initial noise', () => {
+  let pipeline: ImagePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory: resolve(vectors, 'stable-diffusion-2/model'), id: 'tiny', threads: 1 });
   });
   afterAll(() => pipeline.dispose());
 
-  const { asked, latents } = recordings['stable-diffusion-2'][0]!;
-  const input = { negativePrompt: '', n: 1, previewEvery: 0, guidanceRescale: 0, ...asked };
+  const { request, latents } = recordings['stable-diffusion-2'][0]!;
+  const input = { negativePrompt: '', n: 1, previewEvery: 0, guidanceRescale: 0, ...request };
 
-  it('takes the place of that of the seed', async () => {
+  it("replaces the seed's initial noise", async () => {
     const noise = new Float32Array(4 * 16 * 16);
-    new TorchGenerator({ seed: asked.seed }).fillNormal(noise);
-    const other = { ...input, seed: asked.seed + 1 };
+    new TorchGenerator({ seed: request.seed }).fillNormal(noise);
+    const other = { ...input, seed: request.seed + 1 };
     const [row] = await pipeline.createRows({ id: 'request', input: other, initialNoise: new Map([[0, noise]]) });
     while (!row!.isDone) await pipeline.step([row!]);
     const theirs = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer).subarray(-noise.length);

@@ -12,16 +12,23 @@ const source = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 async function draw(directory: string) {
   const pipeline = await loadPipeline({ directory, threads: 1 });
   const size = { width: 64, height: 64, n: 1, numInferenceSteps: 2 };
-  const asked = { prompt: 'a cat', negativePrompt: '', seed: 1, guidanceScale: 3, scheduler: 'ddim', previewEvery: 0 };
-  const [row] = await pipeline.createRows({ id: 'request', input: { ...size, ...asked } });
+  const request = {
+    prompt: 'a cat',
+    negativePrompt: '',
+    seed: 1,
+    guidanceScale: 3,
+    scheduler: 'ddim',
+    previewEvery: 0,
+  };
+  const [row] = await pipeline.createRows({ id: 'request', input: { ...size, ...request } });
   while (!row!.isDone) await pipeline.step([row!]);
   const { data } = await pipeline.finish(row!);
   await pipeline.dispose();
   return data;
 }
 
-// The file has a hole where the weights of a larger model were, so it takes no disk and is as quick to read.
-it.each([2 ** 31 - 4096, 2 ** 32 + 4096])('reads weights that lie from byte %d of a file on', async (firstByte) => {
+// The file is sparse where a larger model's weights would be, so it takes no disk and is as quick to read.
+it.each([2 ** 31 - 4096, 2 ** 32 + 4096])('reads weights from byte %d of a file', async (firstByte) => {
   const directory = join(await mkdtemp(join(tmpdir(), 'darkroom-large-')), 'tiny');
   onTestFinished(() => rm(join(directory, '..'), { recursive: true }));
   await cp(source, directory, { recursive: true });

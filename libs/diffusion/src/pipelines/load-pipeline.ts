@@ -1,31 +1,31 @@
 import { ModelGraphs, type LoadPipelineOptions } from '../graphs/model-graphs.ts';
-import { type ModelDirectory, readModelDirectory, type ReadModelDirectoryOptions } from '../model/model-directory.ts';
-import { pipelineFamilies, type PipelineFamily } from '../model/pipeline-classes.ts';
-import { loadPicturePipeline, type PictureFamily, type PicturePipeline } from '../picture/picture-pipeline.ts';
-import { cogView4 } from './cogview4.ts';
-import { latentConsistency } from './latent-consistency.ts';
-import { stableDiffusion3 } from './stable-diffusion-3.ts';
-import { stableDiffusionXl } from './stable-diffusion-xl.ts';
-import { stableDiffusion } from './stable-diffusion.ts';
+import { readModelDirectory, type ReadModelDirectoryOptions } from '../model/model-directory.ts';
+import { pipelineFamilies, type PipelineFamily } from '../model/config/pipeline-classes.ts';
+import type { ImagePipeline } from '../image/image-row.ts';
+import { CogView4Pipeline } from './cogview4.ts';
+import { LatentConsistencyPipeline } from './latent-consistency.ts';
+import { StableDiffusion3Pipeline } from './stable-diffusion-3.ts';
+import { StableDiffusionXlPipeline } from './stable-diffusion-xl.ts';
+import { StableDiffusionPipeline } from './stable-diffusion.ts';
 
-const families: Readonly<Record<PipelineFamily, (model: ModelDirectory) => PictureFamily>> = {
-  'stable-diffusion': stableDiffusion,
-  'latent-consistency': latentConsistency,
-  'stable-diffusion-xl': stableDiffusionXl,
-  'stable-diffusion-3': stableDiffusion3,
-  cogview4: cogView4,
+const pipelines: Readonly<Record<PipelineFamily, typeof StableDiffusionPipeline>> = {
+  'stable-diffusion': StableDiffusionPipeline,
+  'latent-consistency': LatentConsistencyPipeline,
+  'stable-diffusion-xl': StableDiffusionXlPipeline,
+  'stable-diffusion-3': StableDiffusion3Pipeline,
+  cogview4: CogView4Pipeline,
 };
 
-/** Which model, and how it is run. */
-export interface LoadModelOptions extends ReadModelDirectoryOptions, LoadPipelineOptions {
+/** The model and how it runs. */
+export interface LoadImageModelOptions extends ReadModelDirectoryOptions, LoadPipelineOptions {
   directory: string;
 }
 
 /**
- * Loads whatever model a directory holds, by the class that its model_index.json names.
+ * Loads the model of a directory with the pipeline for the class in its model_index.json.
  *
- * @throws DarkroomError `model_unsupported` if the directory is not one we can serve, `engine_failed` or `out_of_memory`
- * if its graphs cannot be loaded.
+ * @throws DarkroomError `model_unsupported` if the directory cannot be served, `engine_failed` or `out_of_memory` if
+ * its graphs cannot be loaded.
  */
 export async function loadPipeline({
   directory,
@@ -33,8 +33,8 @@ export async function loadPipeline({
   dtypes,
   safetyChecker,
   ...options
-}: LoadModelOptions): Promise<PicturePipeline> {
+}: LoadImageModelOptions): Promise<ImagePipeline> {
   const model = await readModelDirectory(directory, { id, dtypes, safetyChecker });
-  const family = families[pipelineFamilies[model.pipelineClass]](model);
-  return loadPicturePipeline(model, { family, graphs: new ModelGraphs(model, options) });
+  const Pipeline = pipelines[pipelineFamilies[model.pipelineClass]];
+  return new Pipeline(model, new ModelGraphs(model, options)).load();
 }

@@ -1,4 +1,6 @@
-/** Adapters of requests: tiny models against runs of diffusers, which tools/golden/record-loras.py recorded, and rows beside others. */
+/**
+ * Tests adapters: tiny models compared to diffusers (recorded by tools/golden/record-loras.py), and batches of rows.
+ */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -6,8 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import latentConsistency from '../../../../tools/golden/vectors/loras/latent-consistency/recorded.json' with { type: 'json' };
 import stableDiffusion2 from '../../../../tools/golden/vectors/loras/stable-diffusion-2/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../../../tools/golden/vectors/loras/stable-diffusion-xl/recorded.json' with { type: 'json' };
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { ImagePipeline, ImageRow } from '../image/image-row.ts';
 import { loadPipeline } from './load-pipeline.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors');
@@ -17,7 +18,7 @@ const recordings = {
   'stable-diffusion-xl': stableDiffusionXl.runs,
 };
 
-/** The model of a recording with its graph for adapters, and those. */
+/** Copies a recording's model with its graph for adapters, and the adapters. */
 function modelOf(name: string): string {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-loras-'));
   cpSync(join(vectors, 'pipelines', name, 'model'), directory, { recursive: true });
@@ -28,7 +29,7 @@ function modelOf(name: string): string {
 }
 
 describe.each(Object.entries(recordings))('adapters of %s', (name, runs) => {
-  let pipeline: PicturePipeline;
+  let pipeline: ImagePipeline;
   let directory: string;
   beforeAll(async () => {
     directory = modelOf(name);
@@ -40,9 +41,9 @@ describe.each(Object.entries(recordings))('adapters of %s', (name, runs) => {
   });
 
   const shared = { negativePrompt: '', n: 1, previewEvery: 0, guidanceRescale: 0 };
-  const rowOf = async (input: object): Promise<PictureRow> =>
+  const rowOf = async (input: object): Promise<ImageRow> =>
     (await pipeline.createRows({ id: 'request', input: { ...shared, ...input } }))[0]!;
-  const run = async (row: PictureRow): Promise<Buffer> => {
+  const run = async (row: ImageRow): Promise<Buffer> => {
     while (!row.isDone) await pipeline.step([row]);
     return Buffer.from((await pipeline.finish(row)).data);
   };
@@ -54,11 +55,11 @@ describe.each(Object.entries(recordings))('adapters of %s', (name, runs) => {
     ]);
   });
 
-  it.each(runs.map((each) => [JSON.stringify(each.asked), each] as const))(
-    'give the latents of every step that diffusers gives for %s',
-    async (_, { asked, latents }) => {
-      const row = await rowOf(asked);
-      const plain = await rowOf({ ...asked, loras: undefined });
+  it.each(runs.map((each) => [JSON.stringify(each.request), each] as const))(
+    'have the latents of every step of diffusers for %s',
+    async (_, { request, latents }) => {
+      const row = await rowOf(request);
+      const plain = await rowOf({ ...request, loras: undefined });
       const { length } = row.latents;
       const expected = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer);
       expect(expected).toHaveLength(row.totalSteps * length);
@@ -66,13 +67,13 @@ describe.each(Object.entries(recordings))('adapters of %s', (name, runs) => {
         const theirs = expected.subarray(row.step * length, (row.step + 1) * length);
         await pipeline.step([row, plain]);
         expect(distance(row.latents, theirs)).toBeLessThan(1e-4);
-        // They do something, of which this is a small part.
+        // The adapters' effect is much larger than the tolerance.
         expect(distance(plain.latents, theirs)).toBeGreaterThan(0.01);
       }
     },
   );
 
-  it('leave each row of a changing batch the bytes it has alone, whatever adapters and ranks the others have', async () => {
+  it('do not change other rows: each row of a changing batch has the same bytes as alone, whatever the adapters and ranks', async () => {
     const sets = [
       undefined,
       [['peft', 1]],
@@ -85,7 +86,7 @@ describe.each(Object.entries(recordings))('adapters of %s', (name, runs) => {
       undefined,
     ] as const;
     const requests = sets.map((chosen, at) => ({
-      ...runs[0]!.asked,
+      ...runs[0]!.request,
       prompt: `a ${['cat', 'dog', 'red car'][at % 3]!}`,
       guidanceScale: [1, 3, 5.5][at % 3]!,
       numInferenceSteps: 3 + (at % 3),
@@ -103,41 +104,41 @@ describe.each(Object.entries(recordings))('adapters of %s', (name, runs) => {
     for (const [at, row] of rows.entries()) {
       expect(Buffer.compare(Buffer.from((await pipeline.finish(row)).data), alone[at]!)).toBe(0);
     }
-    expect(new Set(alone.map((picture) => picture.toString('base64'))).size).toBe(requests.length);
+    expect(new Set(alone.map((image) => image.toString('base64'))).size).toBe(requests.length);
   });
 
-  it('are part of a checkpoint: resumed with them to the same bytes, and afresh with others', async () => {
-    const { asked } = runs[0]!;
-    const whole = await run(await rowOf(asked));
-    const row = await rowOf(asked);
+  it('are part of a checkpoint: the same adapters resume it to the same bytes, others start over', async () => {
+    const { request } = runs[0]!;
+    const whole = await run(await rowOf(request));
+    const row = await rowOf(request);
     await pipeline.step([row]);
     const checkpoint = structuredClone(pipeline.checkpoint(row));
-    const resume = async (input: object): Promise<PictureRow> => {
+    const resume = async (input: object): Promise<ImageRow> => {
       const request = { id: 'request', input: { ...shared, ...input }, checkpoints: new Map([[0, checkpoint]]) };
       return (await pipeline.createRows(request))[0]!;
     };
-    const resumed = await resume(asked);
+    const resumed = await resume(request);
     expect(resumed.step).toBe(1);
     expect(Buffer.compare(await run(resumed), whole)).toBe(0);
-    expect((await resume({ ...asked, loras: [{ id: 'peft', scale: 0.3 }] })).step).toBe(0);
-    expect((await resume({ ...asked, loras: undefined })).step).toBe(0);
+    expect((await resume({ ...request, loras: [{ id: 'peft', scale: 0.3 }] })).step).toBe(0);
+    expect((await resume({ ...request, loras: undefined })).step).toBe(0);
   });
 
-  it('that are not there are refused, and so are too many ranks', async () => {
-    const { asked } = runs[0]!;
-    await expect(rowOf({ ...asked, loras: [{ id: 'nobody', scale: 1 }] })).rejects.toMatchObject({
+  it('that are unknown are refused, and so are ranks above the limit in total', async () => {
+    const { request } = runs[0]!;
+    await expect(rowOf({ ...request, loras: [{ id: 'nobody', scale: 1 }] })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: 'loras: nobody is not there; expected kohya, peft',
+      message: 'loras: unknown adapter nobody; expected kohya, peft',
     });
     const many = Array.from({ length: 8 }, () => ({ id: 'kohya', scale: 1 }));
-    await expect(rowOf({ ...asked, loras: many })).rejects.toMatchObject({
+    await expect(rowOf({ ...request, loras: many })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: 'loras: their ranks are 144 together, expected at most 128',
+      message: 'loras: their ranks add up to 144, expected at most 128',
     });
   });
 });
 
-/** Of the second's length. */
+/** Returns the distance relative to the second's length. */
 function distance(ours: Float32Array, theirs: Float32Array): number {
   return Math.hypot(...ours.map((value, at) => value - theirs[at]!)) / Math.hypot(...theirs);
 }

@@ -1,4 +1,4 @@
-/** Text encoders that come and go, with every kind of pipeline. */
+/** Tests loading and unloading of encoders, with every kind of pipeline. */
 import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -6,8 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import recorded from '../../../../tools/golden/vectors/edits/stable-diffusion-2.json' with { type: 'json' };
 import { attachmentsOf } from '../testing/recorded-edits.ts';
 import { loadPipeline } from './load-pipeline.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { ImagePipeline, ImageRow } from '../image/image-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 
@@ -18,13 +17,13 @@ function copyOf(model: string): string {
   return directory;
 }
 
-async function load(directory: string, hasLowMemory: boolean): Promise<PicturePipeline> {
+async function load(directory: string, hasLowMemory: boolean): Promise<ImagePipeline> {
   const pipeline = await loadPipeline({ directory, id: 'tiny', threads: 1, hasLowMemory });
   onTestFinished(() => pipeline.dispose());
   return pipeline;
 }
 
-async function rowOf(pipeline: PicturePipeline, prompt: string): Promise<PictureRow> {
+async function rowOf(pipeline: ImagePipeline, prompt: string): Promise<ImageRow> {
   const { defaultScheduler: scheduler } = pipeline.card;
   const input = { prompt, negativePrompt: 'a house', width: 32, height: 32, n: 1, numInferenceSteps: 3, scheduler };
   const request = { ...input, guidanceScale: 3, seed: 7, previewEvery: 0 };
@@ -32,12 +31,12 @@ async function rowOf(pipeline: PicturePipeline, prompt: string): Promise<Picture
   return row!;
 }
 
-async function finish(pipeline: PicturePipeline, rows: readonly PictureRow[]): Promise<Uint8Array[]> {
+async function finish(pipeline: ImagePipeline, rows: readonly ImageRow[]): Promise<Uint8Array[]> {
   await pipeline.settle();
   while (rows.some(({ isDone }) => !isDone)) await pipeline.step(rows);
-  const pictures: Uint8Array[] = [];
-  for (const row of rows) pictures.push((await pipeline.finish(row)).data);
-  return pictures;
+  const images: Uint8Array[] = [];
+  for (const row of rows) images.push((await pipeline.finish(row)).data);
+  return images;
 }
 
 describe.each([
@@ -50,31 +49,31 @@ describe.each([
   const model = join(vectors, name, 'model');
   const prompts = ['a cat', 'a dog', 'a cat'];
 
-  it('makes the same pictures, to the byte', async () => {
+  it('makes the same images, to the byte', async () => {
     const [much, little] = [await load(model, false), await load(model, true)];
     for (const prompt of prompts) {
-      const [picture] = await finish(much, [await rowOf(much, prompt)]);
-      expect(Buffer.compare(picture!, (await finish(little, [await rowOf(little, prompt)]))[0]!)).toBe(0);
+      const [image] = await finish(much, [await rowOf(much, prompt)]);
+      expect(Buffer.compare(image!, (await finish(little, [await rowOf(little, prompt)]))[0]!)).toBe(0);
     }
   });
 
-  // A graph that is in memory needs no file, and one that is not does.
+  // Deleting the file shows which graphs are loaded: only loading needs the file.
   it.each(encoders)(
-    'has no %s in memory between prompts, and fails those only that it cannot be loaded for',
+    'unloads %s between prompts, and fails only the requests that need it if it cannot be loaded',
     async (part) => {
       const directory = copyOf(model);
       const pipeline = await load(directory, true);
       const file = join(directory, part, 'model.onnx');
       const cat = await rowOf(pipeline, 'a cat');
       renameSync(file, `${file}.away`);
-      // Of one round of prompts all are encoded before anything is let go of.
+      // All prompts of one round are encoded before anything is unloaded.
       await rowOf(pipeline, 'a tree');
       await pipeline.settle();
       await expect(rowOf(pipeline, 'a dog')).rejects.toMatchObject({
         code: 'model_unsupported',
         message: `${part}/model.onnx: is missing`,
       });
-      // What is known is not encoded again, and who is on the way goes on.
+      // Cached prompts are not encoded again, and running rows continue.
       const again = await rowOf(pipeline, 'a cat');
       const [first, second] = await finish(pipeline, [cat, again]);
       expect(Buffer.compare(first!, second!)).toBe(0);
@@ -83,7 +82,7 @@ describe.each([
     },
   );
 
-  it.each(encoders)('would have %s in memory without it', async (part) => {
+  it.each(encoders)('keeps %s loaded without the option', async (part) => {
     const directory = copyOf(model);
     const pipeline = await load(directory, false);
     rmSync(join(directory, part, 'model.onnx'));
@@ -92,7 +91,7 @@ describe.each([
   });
 });
 
-async function changedRowOf(pipeline: PicturePipeline): Promise<PictureRow> {
+async function changedRowOf(pipeline: ImagePipeline): Promise<ImageRow> {
   const size = { width: 24, height: 16 };
   const text = { prompt: 'a cat', negativePrompt: '', n: 1, scheduler: 'ddim', guidanceScale: 1, seed: 7 };
   const input = { ...text, ...size, numInferenceSteps: 3, previewEvery: 0, image: true, strength: 0.7 };
@@ -104,14 +103,14 @@ async function changedRowOf(pipeline: PicturePipeline): Promise<PictureRow> {
   return row!;
 }
 
-describe('the encoder of pictures', () => {
+describe('the VAE encoder', () => {
   const model = join(vectors, 'stable-diffusion-2', 'model');
   const file = 'vae_encoder/model.onnx';
 
   const missing = { code: 'model_unsupported', message: `${file}: is missing` };
 
-  /** @returns the first picture's bytes. */
-  async function loadWithout(pipeline: PicturePipeline, directory: string): Promise<Uint8Array> {
+  /** Deletes the encoder's file. @returns the first image's bytes. */
+  async function loadWithout(pipeline: ImagePipeline, directory: string): Promise<Uint8Array> {
     renameSync(join(directory, file), join(directory, `${file}.away`));
     await expect(changedRowOf(pipeline)).rejects.toMatchObject(missing);
     await finish(pipeline, [await rowOf(pipeline, 'a cat')]);
@@ -121,7 +120,7 @@ describe('the encoder of pictures', () => {
     return first!;
   }
 
-  it('comes into memory with the first picture, and stays', async () => {
+  it('is loaded with the first input image, and stays', async () => {
     const directory = copyOf(model);
     const pipeline = await load(directory, false);
     const first = await loadWithout(pipeline, directory);
@@ -129,7 +128,7 @@ describe('the encoder of pictures', () => {
     expect(Buffer.compare(first, second!)).toBe(0);
   });
 
-  it('leaves it each time with low memory', async () => {
+  it('is unloaded after each use with low memory', async () => {
     const directory = copyOf(model);
     const pipeline = await load(directory, true);
     await loadWithout(pipeline, directory);

@@ -1,10 +1,11 @@
-/** Rows of different schedulers, steps, guidances and negative prompts in one step, with every kind of pipeline. */
+/**
+ * Tests rows of different schedulers, steps, guidances and negative prompts in one step, with every kind of pipeline.
+ */
 import { resolve } from 'node:path';
 import type { RowCheckpoint } from '@darkroom/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadPipeline } from './load-pipeline.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { ImagePipeline, ImageRow } from '../image/image-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 const names = [
@@ -17,14 +18,14 @@ const names = [
 ];
 
 describe.each(names)('the pipeline %s', (name) => {
-  let pipeline: PicturePipeline;
+  let pipeline: ImagePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory: resolve(vectors, name, 'model'), id: 'tiny', threads: 1 });
   });
   afterAll(() => pipeline.dispose());
 
   const requestAt = (at: number) => ({
-    // One is longer than the others: models that read texts as long as they are cannot take them together.
+    // One prompt is longer than the others, so models with open prompt lengths need several calls.
     prompt: `a ${['cat', 'dog', 'red car', 'tree in a garden of trees, as far as one can see'][at % 4]!}`,
     negativePrompt: at % 2 ? 'a house' : '',
     width: 32,
@@ -38,23 +39,23 @@ describe.each(names)('the pipeline %s', (name) => {
     previewEvery: 0,
   });
 
-  async function rowOf(at: number, checkpoint?: RowCheckpoint): Promise<PictureRow> {
+  async function rowOf(at: number, checkpoint?: RowCheckpoint): Promise<ImageRow> {
     const checkpoints = checkpoint === undefined ? {} : { checkpoints: new Map([[0, checkpoint]]) };
     const [row] = await pipeline.createRows({ id: 'request', input: requestAt(at), ...checkpoints });
     return row!;
   }
 
-  async function run(row: PictureRow) {
+  async function run(row: ImageRow) {
     while (!row.isDone) await pipeline.step([row]);
     return (await pipeline.finish(row)).data;
   }
 
-  it('gives each picture of a changing batch the bytes it has alone', async () => {
+  it('makes the same bytes for each image of a changing batch as alone', async () => {
     const indexes = Array.from({ length: 8 }, (_, at) => at);
     const alone = [];
     for (const at of indexes) alone.push(await run(await rowOf(at)));
     const rows = await Promise.all(indexes.map((at) => rowOf(at)));
-    // One more joins at each step, the first leave while the last are on their way.
+    // One more row joins at each step; the first rows finish before the last ones.
     for (let turn = 0; rows.some((row) => !row.isDone); turn++) {
       const present = rows.slice(0, turn + 1).filter((row) => !row.isDone);
       expect((await pipeline.step(present)).failures.size).toBe(0);
@@ -62,10 +63,10 @@ describe.each(names)('the pipeline %s', (name) => {
     for (const [at, row] of rows.entries()) {
       expect(Buffer.compare((await pipeline.finish(row)).data, alone[at]!)).toBe(0);
     }
-    expect(new Set(alone.map((picture) => Buffer.from(picture).toString('base64'))).size).toBe(indexes.length);
+    expect(new Set(alone.map((image) => Buffer.from(image).toString('base64'))).size).toBe(indexes.length);
   });
 
-  it('says how much of its texts was not read, the same from a checkpoint', async () => {
+  it('reports the number of cut tokens, also after resuming from a checkpoint', async () => {
     const long = { prompt: 'a red car '.repeat(700), negativePrompt: 'a house '.repeat(700), guidanceScale: 3 };
     const create = async (checkpoint?: RowCheckpoint) => {
       const checkpoints = checkpoint === undefined ? {} : { checkpoints: new Map([[0, checkpoint]]) };
@@ -80,19 +81,19 @@ describe.each(names)('the pipeline %s', (name) => {
       seed: 1000,
       width: 32,
       height: 32,
-      promptTokensCut: first.cutTokens.prompt,
-      ...(first.unconditional === undefined ? {} : { negativePromptTokensCut: first.cutTokens.negativePrompt }),
+      promptTokensCut: first.prompt.cutTokens,
+      ...(first.negativePrompt && { negativePromptTokensCut: first.negativePrompt.cutTokens }),
     });
-    // More than a thousand tokens at least are too many for any of them.
-    expect(first.cutTokens.prompt).toBeGreaterThan(100);
+    // More than a thousand tokens are too many for every model.
+    expect(first.prompt.cutTokens).toBeGreaterThan(100);
   });
 
-  it('counts what the encoder that reads the furthest has not read', async () => {
+  it('counts cut tokens by the encoder that reads the most', async () => {
     const prompt = 'a red car '.repeat(30);
     const [row] = await pipeline.createRows({ id: 'long', input: { ...requestAt(0), prompt, negativePrompt: '' } });
     const readsFurther = ['stable-diffusion-3', 'cogview4'].includes(name);
-    expect(row!.cutTokens).toEqual({ prompt: expect.any(Number) as number, negativePrompt: 0 });
-    expect(row!.cutTokens.prompt === 0).toBe(readsFurther);
+    expect(row!.negativePrompt?.cutTokens ?? 0).toBe(0);
+    expect(row!.prompt.cutTokens === 0).toBe(readsFurther);
   });
 
   it('ends in the same bytes from a checkpoint', async () => {
@@ -112,7 +113,7 @@ describe('the rows of the model', () => {
     ['stable-diffusion-xl', 4],
     ['stable-diffusion-3', 4],
     ['cogview4', 4],
-  ])('are as few as %s allows', async (name, modelRows) => {
+  ])('take the minimum number of model rows with %s', async (name, modelRows) => {
     const directory = resolve(vectors, name, 'model');
     const pipeline = await loadPipeline({ directory, id: 'tiny', threads: 1 });
     const { defaultScheduler: scheduler } = pipeline.card;

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { loadPipeline } from './load-pipeline.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
+import type { ImagePipeline } from '../image/image-row.ts';
 
 const source = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/model');
 
 describe('Stable Diffusion 3', () => {
-  let pipeline: PicturePipeline;
+  let pipeline: ImagePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory: source, id: 'tiny', threads: 1 });
   });
@@ -20,16 +20,16 @@ describe('Stable Diffusion 3', () => {
     return (await pipeline.createRows({ id: 'request', input }))[0]!;
   };
 
-  const embeddingOf = async (prompt: string) => (await rowOf({ prompt })).conditional['encoder_hidden_states']!;
+  const embeddingOf = async (prompt: string) => (await rowOf({ prompt })).prompt.conditioning['encoder_hidden_states']!;
 
-  it('encodes no negative prompt as a text, and none at all without guidance', async () => {
-    const { unconditional } = await rowOf();
-    const { conditional } = await rowOf({ prompt: '' });
-    expect(unconditional).toEqual(conditional);
-    expect((await rowOf({ guidanceScale: 1 })).unconditional).toBeUndefined();
+  it('encodes an empty negative prompt as a text, and none without guidance', async () => {
+    const { negativePrompt } = await rowOf();
+    const { prompt } = await rowOf({ prompt: '' });
+    expect(negativePrompt).toEqual(prompt);
+    expect((await rowOf({ guidanceScale: 1 })).negativePrompt).toBeUndefined();
   });
 
-  it('reads of a long prompt with T5 what CLIP has no room for', async () => {
+  it("reads a long prompt's tokens beyond CLIP's limit with T5", async () => {
     const [clipTokens, width] = [77, 32];
     const start = 'a cat and a dog and '.repeat(14);
     const [first, second] = [await embeddingOf(`${start} a house`), await embeddingOf(`${start} a river`)];
@@ -70,7 +70,7 @@ describe('a damaged Stable Diffusion 3', () => {
   }
 
   it.each(['text_encoder_2', 'text_encoder_3', 'transformer'])(
-    'names the graph of %s that is cut short',
+    'reports that the graph of %s is cut short',
     async (part) => {
       await truncate(path(`${part}/model.onnx`), 20_000);
       const message = expect.stringMatching(`^${part}/model.onnx: is not a whole ONNX file: it is cut short`) as string;
@@ -82,36 +82,36 @@ describe('a damaged Stable Diffusion 3', () => {
     [
       'text_encoder_3/model.onnx',
       'text_encoder/model.onnx',
-      'text_encoder/model.onnx: has no output text_embeds, as exports of CLIPTextModelWithProjection have',
+      'text_encoder/model.onnx: has no output text_embeds; exports of CLIPTextModelWithProjection have it',
     ],
     [
       'text_encoder_2/model.onnx',
       'text_encoder/model.onnx',
-      'text_encoder/model.onnx: gives [1, 77, 12] for input_ids [1, 77] of ids up to 1447; [1, 77, 8] is what the other files of the model say',
+      'text_encoder/model.onnx: returns [1, 77, 12] for input_ids [1, 77] of ids up to 1447, expected [1, 77, 8] by the other model files',
     ],
     [
       'text_encoder/model.onnx',
       'text_encoder_3/model.onnx',
-      'text_encoder_3/model.onnx: does not take input_ids [1, 256] of ids up to 311, as the other files of the model say it does',
+      'text_encoder_3/model.onnx: does not accept input_ids [1, 256] of ids up to 311, which the other model files require',
     ],
     [
       'vae_decoder/model.onnx',
       'transformer/model.onnx',
       'transformer/model.onnx: has an input latent_sample; supported are exactly hidden_states, timestep, encoder_hidden_states, pooled_projections',
     ],
-  ])('with %s in place of %s says so', async (other, file, message) => {
+  ])('reports %s in place of %s', async (other, file, message) => {
     await cp(path(other), path(file));
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });
   });
 
-  it('whose transformer is of other patches than its configuration says, says so', async () => {
+  it('reports a transformer whose patches differ from its configuration', async () => {
     await edit('transformer/config.json', { patch_size: 1, sample_size: 6 });
     const takes = 'hidden_states [2, 16, 1, 1] and encoder_hidden_states [2, 333, 32] and pooled_projections [2, 22]';
-    const message = `transformer/model.onnx: does not take ${takes}, as the other files of the model say it does`;
+    const message = `transformer/model.onnx: does not accept ${takes}, which the other model files require`;
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });
   });
 
-  it('whose tokenizer cannot be run says so', async () => {
+  it('reports a tokenizer that cannot be run', async () => {
     await edit('tokenizer_3/tokenizer.json', { pre_tokenizer: { type: 'Telepathy' } });
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',

@@ -5,13 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import recordedSteps from '../../../../tools/golden/vectors/emoji-sd-int8-schedulers.json' with { type: 'json' };
 import recorded from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
 import { loadPipeline } from './load-pipeline.ts';
-import { schedulerNames } from '../schedulers/scheduler.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import { schedulerNames } from '../schedulers/config/scheduler-config.ts';
+import type { ImagePipeline, ImageRow } from '../image/image-row.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 
-function pictureInput(changes: Record<string, unknown> = {}) {
+function imageInput(changes: Record<string, unknown> = {}) {
   return {
     prompt: 'a red apple on a white background',
     negativePrompt: '',
@@ -30,7 +29,7 @@ function pictureInput(changes: Record<string, unknown> = {}) {
 }
 
 describe('Stable Diffusion', () => {
-  let pipeline: PicturePipeline;
+  let pipeline: ImagePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory, threads: 2 });
   });
@@ -39,28 +38,28 @@ describe('Stable Diffusion', () => {
   async function rowOf(changes: Record<string, unknown> = {}, checkpoint?: RowCheckpoint) {
     const [row] = await pipeline.createRows({
       id: 'request',
-      input: pictureInput(changes),
+      input: imageInput(changes),
       ...(checkpoint === undefined ? {} : { checkpoints: new Map([[0, checkpoint]]) }),
     });
     return row!;
   }
 
-  async function run(row: PictureRow) {
+  async function run(row: ImageRow) {
     while (!row.isDone) await pipeline.step([row]);
     return pipeline.finish(row);
   }
 
-  it('makes the picture that diffusers makes', async () => {
+  it('makes the image that diffusers makes', async () => {
     const row = await rowOf();
     const { data, facts } = await run(row);
-    // torch's own noise differs by 1e-6 between CPUs (torch-generator.ts), which ten steps carry on.
+    // torch's own noise differs by 1e-6 between CPUs (torch-generator.ts), and ten steps propagate that.
     const errors = row.latents.map((value, at) => Math.abs(value - recorded.latents[at]!));
     expect(Math.max(...errors)).toBeLessThan(2e-4);
     expect(facts).toEqual({ seed: 7, width: 128, height: 128 });
     const pooled = pool(data, 128, 8);
-    // Recorded color by color, before the rounding to 8 bits.
+    // Recorded channel by channel, before rounding to 8 bits.
     const differences = pooled.map((value, at) =>
-      Math.abs(value - recorded.pooledPicture[(at % 3) * 256 + Math.floor(at / 3)]!),
+      Math.abs(value - recorded.pooledImage[(at % 3) * 256 + Math.floor(at / 3)]!),
     );
     expect(Math.max(...differences)).toBeLessThan(1 / 255);
   });
@@ -74,12 +73,12 @@ describe('Stable Diffusion', () => {
       const expected = new Float32Array(buffer).subarray(row.step * length, (row.step + 1) * length);
       await pipeline.step([row]);
       const difference = Math.hypot(...row.latents.map((value, at) => value - expected[at]!));
-      // At most 3e-6 where it was recorded; torch's noise and ONNX Runtime's sums differ a little between CPUs.
+      // At most 3e-6 on the recording machine; torch's noise and ONNX Runtime's sums differ a little between CPUs.
       expect(difference / Math.hypot(...expected)).toBeLessThan(1e-4);
     }
   });
 
-  it('gives each picture of a full and changing batch the bytes it has alone', async () => {
+  it('makes the same bytes for each image of a full and changing batch as alone', async () => {
     const schedulers = pipeline.card.schedulers;
     const requests = Array.from({ length: schedulers.length }, (_, at) => ({
       prompt: `a ${['cat', 'dog', 'red car', 'tree'][at % 4]!} on a ${['blue', 'white', 'green'][at % 3]!} background`,
@@ -95,7 +94,7 @@ describe('Stable Diffusion', () => {
 
     const rows = await Promise.all(requests.map((request) => rowOf(request)));
     const together = [];
-    // One more joins at each step, the first leave while the last are on their way.
+    // One more row joins at each step; the first rows finish before the last ones.
     for (let turn = 0; together.filter(Boolean).length < rows.length; turn++) {
       const present = rows.slice(0, turn + 1).filter((row) => !row.isDone);
       await pipeline.step(present);
@@ -103,7 +102,7 @@ describe('Stable Diffusion', () => {
         if (row.step === row.totalSteps) together[rows.indexOf(row)] = await pipeline.finish(row);
       }
     }
-    for (const [at, picture] of alone.entries()) expect(Buffer.compare(picture.data, together[at]!.data)).toBe(0);
+    for (const [at, image] of alone.entries()) expect(Buffer.compare(image.data, together[at]!.data)).toBe(0);
   });
 
   it('computes no unconditional half at guidance 1', async () => {
@@ -116,7 +115,7 @@ describe('Stable Diffusion', () => {
     ['green', [1]],
     ['blue', [2]],
     ['yellow', [0, 1]],
-  ] as const)('makes the background %s when the prompt says so', async (color, strong) => {
+  ] as const)('makes the background %s if the prompt requests it', async (color, strong) => {
     const row = await rowOf({ prompt: `a cat on a ${color} background`, numInferenceSteps: 12 });
     const { data } = await run(row);
     for (const corner of [0, 127, 127 * 128, 128 * 128 - 1]) {
@@ -126,13 +125,13 @@ describe('Stable Diffusion', () => {
     }
   });
 
-  it('lets the negative prompt count', async () => {
+  it('applies the negative prompt', async () => {
     const plain = await run(await rowOf());
     const changed = await run(await rowOf({ negativePrompt: 'a green apple' }));
     expect(Buffer.compare(plain.data, changed.data)).not.toBe(0);
   });
 
-  it('makes other sizes', async () => {
+  it('makes images of other sizes', async () => {
     const row = await rowOf({ width: 160, height: 96, previewEvery: 1 });
     const { events } = await pipeline.step([row]);
     expect(events.get(row)).toMatchObject([{ preview: { facts: { width: 20, height: 12 } } }]);
@@ -141,7 +140,7 @@ describe('Stable Diffusion', () => {
     expect(data).toHaveLength(160 * 96 * 3);
   });
 
-  describe('from a picture', () => {
+  describe('from an input image', () => {
     const apple = { prompt: 'a red apple on a blue background' };
     const strawberry = { prompt: 'a strawberry on a blue background', seed: 8, image: true };
     let drawn: Uint8Array;
@@ -153,19 +152,19 @@ describe('Stable Diffusion', () => {
 
     async function change(changes: Record<string, unknown>, mask?: Uint8Array) {
       const attachments = new Map([['image', image], ...(mask === undefined ? [] : [['mask', mask] as const])]);
-      const input = pictureInput({ numInferenceSteps: 20, ...strawberry, ...changes });
+      const input = imageInput({ numInferenceSteps: 20, ...strawberry, ...changes });
       const [row] = await pipeline.createRows({ id: 'request', input, attachments });
       return (await run(row!)).data;
     }
 
-    it('draws another thing on the same background', async () => {
+    it('draws another object on the same background', async () => {
       const changed = await change({ strength: 0.7 });
-      // What is only encoded and decoded differs by 3.
+      // Encoding and decoding alone changes pixels by about 3.
       expect(differenceOf(changed, drawn, (at) => edge(at) < 8)).toBeLessThan(12);
       expect(differenceOf(changed, drawn, (at) => edge(at) > 32)).toBeGreaterThan(36);
     });
 
-    it('changes the less, the less its strength', async () => {
+    it('changes the image less at a lower strength', async () => {
       const differences: number[] = [];
       for (const strength of [0.05, 0.3, 0.8]) {
         differences.push(differenceOf(await change({ strength }), drawn, () => true));
@@ -173,7 +172,7 @@ describe('Stable Diffusion', () => {
       expect(differences).toEqual(differences.toSorted((a, b) => a - b));
     });
 
-    it('paints what is masked, and leaves the rest', async () => {
+    it('repaints the masked area and preserves the rest', async () => {
       const mask = Uint8Array.from({ length: 128 * 128 }, (_, at) => (at % 128 < 64 ? 255 : 0));
       const changed = await change(
         { ...apple, prompt: 'a cat on a green background', mask: true, strength: 1 },
@@ -184,22 +183,22 @@ describe('Stable Diffusion', () => {
     });
   });
 
-  it('previews what the picture will be', async () => {
+  it('previews the finished image', async () => {
     const row = await rowOf({ prompt: 'a cat on a blue background', previewEvery: 5 });
-    const said: RowEvent[] = [];
-    while (row.step < 5) said.push(...(await pipeline.step([row])).events.get(row)!);
-    const [{ preview: fifth }] = said.splice(-1) as [Extract<RowEvent, { type: 'progress' }>];
-    expect(said).toEqual([1, 2, 3, 4].map((done) => ({ type: 'progress', done, total: row.totalSteps })));
+    const events: RowEvent[] = [];
+    while (row.step < 5) events.push(...(await pipeline.step([row])).events.get(row)!);
+    const [{ preview: fifth }] = events.splice(-1) as [Extract<RowEvent, { type: 'progress' }>];
+    expect(events).toEqual([1, 2, 3, 4].map((done) => ({ type: 'progress', done, total: row.totalSteps })));
     const preview = [...fifth!.data].map((value) => value / 255);
-    const picture = pool((await run(row)).data, 128, 8);
-    const error = preview.reduce((sum, value, at) => sum + Math.abs(value - picture[at]!), 0) / preview.length;
+    const image = pool((await run(row)).data, 128, 8);
+    const error = preview.reduce((sum, value, at) => sum + Math.abs(value - image[at]!), 0) / preview.length;
     expect(error).toBeLessThan(0.1);
   });
 
-  it('counts seeds up, over the end, and makes only the pictures asked for', async () => {
+  it('increments seeds with wraparound, and makes only the requested images', async () => {
     const rows = await pipeline.createRows({
       id: 'request',
-      input: pictureInput({ n: 3, seed: 2 ** 32 - 1 }),
+      input: imageInput({ n: 3, seed: 2 ** 32 - 1 }),
       indexes: [0, 2],
     });
     expect(rows.map(({ index, seed }) => [index, seed])).toEqual([
@@ -222,7 +221,7 @@ describe('Stable Diffusion', () => {
     },
   );
 
-  it('starts afresh from a checkpoint that is not its own, or damaged', async () => {
+  it('starts over from a checkpoint that is damaged or of another row', async () => {
     const other = await rowOf({ seed: 8 });
     await pipeline.step([other]);
     const { data } = pipeline.checkpoint(other);
@@ -231,7 +230,7 @@ describe('Stable Diffusion', () => {
     expect((await rowOf({ seed: 8 }, { done: 1, data })).step).toBe(1);
   });
 
-  it('fails a row whose numbers went wrong, and no other', async () => {
+  it('fails a row whose values became NaN, and no other', async () => {
     const broken = await rowOf();
     const neighbour = await rowOf({ seed: 9 });
     const alone = await rowOf({ seed: 9 });
@@ -257,7 +256,7 @@ describe('Stable Diffusion', () => {
   });
 });
 
-/** Pixels between a pixel and the nearest edge of the picture. */
+/** Returns the distance in pixels to the nearest edge of the image. */
 function edge(at: number): number {
   const [x, y] = [at % 128, Math.floor(at / 128)];
   return Math.min(x, 127 - x, y, 127 - y);
@@ -269,13 +268,13 @@ async function pngOf(data: Uint8Array, channels: 1 | 3): Promise<Uint8Array> {
     .toBuffer();
 }
 
-/** The mean over some pixels of how far they are apart, of 255. */
-function differenceOf(left: Uint8Array, right: Uint8Array, isAsked: (pixel: number) => boolean): number {
-  const asked = [...left.keys()].filter((at) => isAsked(Math.floor(at / 3)));
-  return asked.reduce((sum, at) => sum + Math.abs(left[at]! - right[at]!), 0) / asked.length;
+/** Returns the mean absolute difference of the selected pixels, in levels of 255. */
+function differenceOf(left: Uint8Array, right: Uint8Array, isSelected: (pixel: number) => boolean): number {
+  const selected = [...left.keys()].filter((at) => isSelected(Math.floor(at / 3)));
+  return selected.reduce((sum, at) => sum + Math.abs(left[at]! - right[at]!), 0) / selected.length;
 }
 
-/** The means of squares of pixels, as fractions. */
+/** Returns the means of squares of pixels, as fractions. */
 function pool(rgb: Uint8Array, width: number, side: number): number[] {
   const columns = width / side;
   const sums = Array.from({ length: (rgb.length / 3 / side / side) * 3 }, () => 0);

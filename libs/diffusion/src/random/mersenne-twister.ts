@@ -3,16 +3,16 @@
  * Source: Matsumoto and Nishimura 1998; ATen/core/MT19937RNGEngine.h.
  */
 
-/** Words in the state of MT19937, and so words made by one regeneration. */
+/** Words in the state of MT19937; one regeneration makes as many new words. */
 const STATE_WORDS = 624;
-/** Distance of the word each new word is mixed with. */
+/** Distance of the word that each new word is mixed with. */
 const SHIFT_WORDS = 397;
 const UPPER_BIT = 0x80000000;
 const LOWER_BITS = 0x7fffffff;
 const TWIST_MATRIX = 0x9908b0df;
 
 export class MersenneTwister {
-  /** Words drawn or skipped since the seeding. */
+  /** Words drawn or skipped since seeding. */
   drawn = 0;
   readonly #state = new Uint32Array(STATE_WORDS);
   #position = STATE_WORDS;
@@ -26,7 +26,7 @@ export class MersenneTwister {
     }
   }
 
-  /** The next word, an integer in 0 … 2^32 − 1. */
+  /** Returns the next word, an integer in 0 … 2^32 − 1. */
   next(): number {
     this.drawn += 1;
     if (this.#position === STATE_WORDS) this.#regenerate();
@@ -38,7 +38,7 @@ export class MersenneTwister {
     return value >>> 0;
   }
 
-  /** Moves past `words` words as if `next` had been called that often, without the cost of tempering them. */
+  /** Skips `words` words as if `next` had been called that often, but without tempering them. */
   skip(words: number): void {
     this.drawn += words;
     for (let left = words; left > 0;) {

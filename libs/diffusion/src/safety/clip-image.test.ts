@@ -7,7 +7,7 @@ import { clipImageOf, readClipImageSettings } from './clip-image.ts';
 
 const { settings, stride, cases } = recorded;
 
-describe('pictures as CLIP sees them', () => {
+describe('CLIP preprocessing', () => {
   let directory: string;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'darkroom-clip-image-'));
@@ -22,15 +22,15 @@ describe('pictures as CLIP sees them', () => {
   }
 
   it.each(cases)('are those of transformers, of $width x $height', async ({ width, height, dims, values }) => {
-    const pixels = clipImageOf({ data: picture(width, height), width, height }, await read());
+    const pixels = clipImageOf({ data: image(width, height), width, height }, await read());
     expect(pixels).toHaveLength(dims.reduce((product, side) => product * side));
     const sampled = pixels.filter((_, at) => at % stride === 0);
     const differences = sampled.map((value, at) => Math.abs(value - values[at]!));
-    // A level of the 255 is 0.014 and more.
+    // One level of 255 is at least 0.014.
     expect(Math.max(...differences)).toBeLessThan(1e-6);
   });
 
-  it('has newer files say the same', async () => {
+  it('reads the same settings from newer files', async () => {
     const newer = { size: { shortest_edge: 224 }, crop_size: { height: 224, width: 224 }, rescale_factor: 1 / 255 };
     expect(await read(newer)).toEqual(await read());
   });
@@ -44,8 +44,8 @@ describe('pictures as CLIP sees them', () => {
   });
 });
 
-/** As tools/golden/record-clip-image.py draws it. */
-function picture(width: number, height: number): Uint8Array {
+/** Draws the image of tools/golden/record-clip-image.py. */
+function image(width: number, height: number): Uint8Array {
   return Uint8Array.from({ length: width * height * 3 }, (_, at) => {
     const [color, x, y] = [at % 3, Math.floor(at / 3) % width, Math.floor(at / 3 / width)];
     return x * x * (color + 1) + 7 * y * Math.floor(x / 9) + 31 * y * color;

@@ -1,15 +1,15 @@
 /**
- * A picture as CLIP sees it: its shorter side scaled, cut to a square around the middle, its colors normalized.
- * Source: transformers `CLIPImageProcessor`, by which the numbers were recorded (tools/golden/record-clip-image.py).
+ * Preprocesses an image for CLIP: scales the shorter side, crops a square from the center, normalizes the colors.
+ * Source: transformers `CLIPImageProcessor`, which recorded the tests' values (tools/golden/record-clip-image.py).
  */
 import { z } from 'zod';
-import { count, readModelConfig } from '../model/model-file.ts';
-import { resampleBicubic, type RgbPicture } from './resample.ts';
+import { positiveInteger, readModelConfig } from '@darkroom/runtime/model-file';
+import { resampleBicubic, type RgbImage } from './resample.ts';
 
 const file = 'feature_extractor/preprocessor_config.json';
 const color = z.tuple([z.number(), z.number(), z.number()]);
 const deviation = z.tuple([z.number().positive(), z.number().positive(), z.number().positive()]);
-/** What is left out when it is false is something that no published checker leaves out. */
+/** Every published checker has these options on; others are not supported. */
 const always = z.literal(true, { error: 'is not supported, expected true' }).default(true);
 
 const schema = z.looseObject({
@@ -18,8 +18,8 @@ const schema = z.looseObject({
   do_rescale: always,
   do_normalize: always,
   resample: z.literal(3, { error: 'is not supported, expected 3 (bicubic)' }).default(3),
-  size: z.union([count, z.object({ shortest_edge: count })]),
-  crop_size: z.union([count, z.object({ height: count, width: count })]),
+  size: z.union([positiveInteger, z.object({ shortest_edge: positiveInteger })]),
+  crop_size: z.union([positiveInteger, z.object({ height: positiveInteger, width: positiveInteger })]),
   rescale_factor: z
     .number()
     .positive()
@@ -28,20 +28,23 @@ const schema = z.looseObject({
   image_std: deviation,
 });
 
-/** How pictures are made ready. */
+/** Settings of the preprocessing. */
 export interface ClipImageSettings {
-  /** Pixels of the shorter side. */
+  /** Length of the shorter side after scaling, in pixels. */
   readonly shortestEdge: number;
-  /** Pixels of what is cut out of the middle. */
+  /** Size of the center crop, in pixels. */
   readonly crop: { readonly width: number; readonly height: number };
-  /** What a value of 8 bits is times of. */
+  /** Factor for 8-bit values. */
   readonly factor: number;
-  /** Of each color. */
+  /** Per color channel. */
   readonly mean: readonly [number, number, number];
   readonly deviation: readonly [number, number, number];
 }
 
-/** @throws DarkroomError `model_unsupported` naming the field, or the file if it is missing. */
+/**
+ * Reads the settings of a model's preprocessor. @throws DarkroomError `model_unsupported` naming the field, or the file
+ * if it is missing.
+ */
 export async function readClipImageSettings(directory: string): Promise<ClipImageSettings> {
   const config = await readModelConfig(directory, file, schema);
   const { size, crop_size: crop, rescale_factor: factor, image_mean: mean, image_std } = config;
@@ -55,13 +58,13 @@ export async function readClipImageSettings(directory: string): Promise<ClipImag
 }
 
 /**
- * Makes a picture ready.
+ * Preprocesses an image.
  *
- * @returns 3 × height × width of the crop. What lies outside a picture that is smaller is black before it is normalized.
+ * @returns 3 × height × width of the crop. Areas outside a smaller image are black before normalization.
  */
-export function clipImageOf(picture: RgbPicture, settings: ClipImageSettings): Float32Array {
+export function clipImageOf(image: RgbImage, settings: ClipImageSettings): Float32Array {
   const { crop, factor, mean, deviation: spread } = settings;
-  const { data, width, height } = scaled(picture, settings.shortestEdge);
+  const { data, width, height } = scaled(image, settings.shortestEdge);
   const left = Math.floor((width - crop.width) / 2);
   const top = Math.floor((height - crop.height) / 2);
   const values = new Float32Array(3 * crop.width * crop.height);
@@ -78,8 +81,8 @@ export function clipImageOf(picture: RgbPicture, settings: ClipImageSettings): F
   return values;
 }
 
-function scaled(picture: RgbPicture, edge: number): RgbPicture {
-  const { width, height } = picture;
+function scaled(image: RgbImage, edge: number): RgbImage {
+  const { width, height } = image;
   const longer = Math.trunc((edge * Math.max(width, height)) / Math.min(width, height));
-  return width <= height ? resampleBicubic(picture, edge, longer) : resampleBicubic(picture, longer, edge);
+  return width <= height ? resampleBicubic(image, edge, longer) : resampleBicubic(image, longer, edge);
 }

@@ -1,33 +1,33 @@
 /**
- * Scales pictures as Pillow does, to the bit: bicubic (a = −0.5) with its support widened where a picture is made smaller, across
- * first and then down, each in fixed point and rounded to 8 bits.
+ * Resizes images like Pillow, to the bit: bicubic (a = −0.5) with its support widened for downscaling, first
+ * horizontally and then vertically, each in fixed point and rounded to 8 bits.
  * Source: Pillow, `Resample.c`.
  */
 
 /** RGB, 8 bits, interleaved. */
-export interface RgbPicture {
+export interface RgbImage {
   readonly data: Uint8Array;
   readonly width: number;
   readonly height: number;
 }
 
-/** Bits behind the point of a weight. */
+/** The fixed-point 1 of weights, with 22 fractional bits. */
 const one = 2 ** 22;
 const support = 2;
 
-/** What one value of the result is made of: the first of its sources, and their weights. */
+/** The source values of one result value: index of the first, and their weights. */
 interface Window {
   readonly first: number;
   readonly weights: readonly number[];
 }
 
-/** A picture of another size. */
-export function resampleBicubic(picture: RgbPicture, width: number, height: number): RgbPicture {
-  const across = width === picture.width ? picture : scaleAcross(picture, width);
-  return height === picture.height ? across : scaleDown(across, height);
+/** Returns the image in another size. */
+export function resampleBicubic(image: RgbImage, width: number, height: number): RgbImage {
+  const across = width === image.width ? image : scaleAcross(image, width);
+  return height === image.height ? across : scaleDown(across, height);
 }
 
-function scaleAcross({ data, width: before, height }: RgbPicture, width: number): RgbPicture {
+function scaleAcross({ data, width: before, height }: RgbImage, width: number): RgbImage {
   const windows = windowsOf(before, width);
   const scaled = new Uint8Array(width * height * 3);
   for (let y = 0; y < height; y++) {
@@ -39,7 +39,7 @@ function scaleAcross({ data, width: before, height }: RgbPicture, width: number)
   return { data: scaled, width, height };
 }
 
-function scaleDown({ data, width, height: before }: RgbPicture, height: number): RgbPicture {
+function scaleDown({ data, width, height: before }: RgbImage, height: number): RgbImage {
   const windows = windowsOf(before, height);
   const scaled = new Uint8Array(width * height * 3);
   for (let y = 0; y < height; y++) {
@@ -51,7 +51,7 @@ function scaleDown({ data, width, height: before }: RgbPicture, height: number):
   return { data: scaled, width, height };
 }
 
-/** One pixel. */
+/** Computes one pixel. */
 function weigh(
   data: Uint8Array,
   { from, stride, weights }: { from: number; stride: number; weights: readonly number[] },
@@ -86,7 +86,7 @@ function fixed(weight: number): number {
   return Math.trunc(weight * one + (weight < 0 ? -0.5 : 0.5));
 }
 
-/** Keys' kernel with a = −0.5. */
+/** Evaluates Keys' kernel with a = −0.5. */
 function bicubic(distance: number): number {
   const a = -0.5;
   const x = Math.abs(distance);

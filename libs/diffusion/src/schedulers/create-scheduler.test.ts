@@ -4,7 +4,8 @@ import { TorchGenerator } from '../random/torch-generator.ts';
 import { createScheduler } from './create-scheduler.ts';
 import { parseSchedulerConfig } from './config/parse-scheduler-config.ts';
 import { fittingSchedulers } from './config/scheduler-misfit.ts';
-import { type Scheduler, type SchedulerName, schedulerNames } from './scheduler.ts';
+import type { Scheduler } from './scheduler.ts';
+import { type SchedulerName, schedulerNames } from './config/scheduler-config.ts';
 
 function create(name: SchedulerName, numInferenceSteps: number, fields: Record<string, unknown>): Scheduler {
   const file = { _class_name: 'DDIMScheduler', clip_sample: false, skip_prk_steps: true, ...fields };
@@ -15,7 +16,7 @@ const flowFile = { _class_name: 'FlowMatchEulerDiscreteScheduler' };
 const flowNames: readonly SchedulerName[] = ['unipc', 'flow_match_euler'];
 const noiseNames: readonly SchedulerName[] = schedulerNames.filter((name) => name !== 'flow_match_euler');
 
-/** Runs a scheduler whose model says nothing but `output`, given the sample at the scheduler's scale and its sigma. */
+/** Runs all steps. `modelOutput` replaces the model: it gets the latents, and the latents scaled for the model. */
 function run(scheduler: Scheduler, modelOutput: (sample: Float32Array, scaled: Float32Array) => Float32Array) {
   const generator = new TorchGenerator({ seed: 5 });
   const sample = new Float32Array(16);
@@ -36,7 +37,7 @@ describe('createScheduler', () => {
   const latentDiffusion = { beta_start: 0.00085, beta_end: 0.012, beta_schedule: 'scaled_linear' };
 
   it.each(noiseNames.filter((name) => name !== 'pndm' && name !== 'lcm'))(
-    '%s ends at the picture that a model of prediction type sample insists on',
+    '%s ends at x0 if the model predicts the same x0 at every step',
     (name) => {
       const scheduler = create(name, 12, { ...latentDiffusion, prediction_type: 'sample' });
       const { sample, predictedOriginal } = run(scheduler, () => original);
@@ -45,34 +46,34 @@ describe('createScheduler', () => {
     },
   );
 
-  it.each(flowNames)('%s ends at the picture that a flow always points away from', (name) => {
+  it.each(flowNames)('%s ends at x0 if the model predicts the flow noise − x0 at every step', (name) => {
     const scheduler = create(name, 12, { ...flowFile, shift: 3 });
     let sigma = 1;
-    const { sample } = run(scheduler, (present) => {
-      // What noise − x0 must be for this picture, at the sigma that the timestep says.
+    const { sample } = run(scheduler, (latents) => {
+      // (latents − x0) / sigma is noise − x0, because latents = (1 − sigma) · x0 + sigma · noise.
       sigma = Math.max(scheduler.timesteps[scheduler.stepIndex]! / 1000, 1e-3);
-      return present.map((value, index) => (value - original[index]!) / sigma);
+      return latents.map((value, index) => (value - original[index]!) / sigma);
     });
     for (const [index, value] of sample.entries()) expect(value).toBeCloseTo(original[index]!, 2);
   });
 
   it.each<[string, Record<string, unknown>, readonly SchedulerName[]]>([
-    ['a model that predicts noise', {}, noiseNames],
+    ['a noise-predicting model', {}, noiseNames],
     [
-      'one with zero terminal SNR',
+      'a model with zero terminal SNR',
       { rescale_betas_zero_snr: true, prediction_type: 'v_prediction' },
       noiseNames.filter((name) => name !== 'pndm'),
     ],
-    ['one that predicts its picture', { prediction_type: 'sample' }, noiseNames.filter((name) => name !== 'pndm')],
+    ['an x0-predicting model', { prediction_type: 'sample' }, noiseNames.filter((name) => name !== 'pndm')],
     [
-      'one with thresholding',
+      'a model with thresholding',
       { thresholding: true },
       noiseNames.filter((name) => !['pndm', 'euler', 'euler_ancestral'].includes(name)),
     ],
-    ['a solver of the third order', { solver_order: 3 }, noiseNames.filter((name) => !name.startsWith('dpmpp'))],
+    ['a third-order solver', { solver_order: 3 }, noiseNames.filter((name) => !name.startsWith('dpmpp'))],
     ['a flow model', flowFile, flowNames],
-    ['a flow model with sigmas of their own', { ...flowFile, use_beta_sigmas: true }, ['flow_match_euler']],
-  ])('serves %s with those that can and refuses the others', (_, fields, names) => {
+    ['a flow model with a sigma schedule', { ...flowFile, use_beta_sigmas: true }, ['flow_match_euler']],
+  ])('lists the schedulers that fit %s, and refuses the others', (_, fields, names) => {
     const { config } = parseSchedulerConfig({ _class_name: 'DDIMScheduler', skip_prk_steps: true, ...fields });
     expect(fittingSchedulers(config)).toEqual(names);
     for (const name of names) {
@@ -83,13 +84,13 @@ describe('createScheduler', () => {
     }
   });
 
-  it('refuses flow models whose shift goes with the size of the picture without that shift', () => {
+  it('refuses flow models with a dynamic shift if no shift is given', () => {
     for (const name of flowNames) {
       expect(() => create(name, 4, { ...flowFile, use_dynamic_shifting: true })).toThrow('dynamicShift must be given');
     }
   });
 
-  it('refuses prescribed steps of another number, and where the solver has no use for them', () => {
+  it('refuses a flow grid whose length is not the number of steps, and schedulers that take no flow grid', () => {
     const { config } = parseSchedulerConfig(flowFile);
     const options = { config, numInferenceSteps: 3, flowGrid: { sigmas: [1, 0.5] } };
     expect(() => createScheduler('flow_match_euler', options)).toThrow('flowGrid must have 3 sigmas and timesteps');
@@ -102,18 +103,18 @@ describe('createScheduler', () => {
     expect(create('lcm', 8, few).timesteps).toEqual([999, 874, 749, 624, 499, 374, 249, 124]);
   });
 
-  it('refuses pndm with Runge-Kutta in fewer steps than that has', () => {
+  it('refuses pndm with fewer steps than its Runge-Kutta start needs', () => {
     const file = { skip_prk_steps: false };
     expect(() => create('pndm', 3, file)).toThrow('pndm with skip_prk_steps false needs at least 4 steps');
     expect(create('pndm', 4, file).timesteps).toHaveLength(13);
     expect(create('pndm', 3, {}).timesteps).toHaveLength(4);
   });
 
-  it('gives euler_ancestral the same picture from x0 as from the noise that this x0 means', () => {
+  it('euler_ancestral ends at the same latents whether the model predicts x0 or the equivalent noise', () => {
     const fields = { ...latentDiffusion, timestep_spacing: 'trailing' };
     const fromOriginal = run(create('euler_ancestral', 6, { ...fields, prediction_type: 'sample' }), () => original);
     const fromNoise = run(create('euler_ancestral', 6, fields), (sample, scaled) => {
-      // scaled = sample / √(sigma² + 1), which gives sigma back.
+      // scaled = sample / √(sigma² + 1), solved for sigma.
       const sigma = Math.sqrt((sample[0]! / scaled[0]!) ** 2 - 1);
       return sample.map((value, index) => (value - original[index]!) / sigma);
     });
@@ -132,34 +133,34 @@ describe('createScheduler', () => {
     );
   });
 
-  it('refuses ddim with a first timestep beyond the last of the model', () => {
+  it("refuses ddim if its first timestep is beyond the model's last", () => {
     expect(() => create('ddim', 1000, { steps_offset: 1 })).toThrow(
       '1000 steps of leading spacing with offset 1 start at timestep 1000, beyond the last of the model, 999',
     );
   });
 
-  it('refuses pndm with a step that would begin beyond the last timestep of the model', () => {
+  it("refuses pndm if a step would start beyond the model's last timestep", () => {
     expect(() => create('pndm', 1000, { steps_offset: 1 })).toThrow(
       'reach timestep 1000, beyond the last of the model',
     );
   });
 
-  it('refuses lcm on a noise-predicting model where nothing is left of the picture', () => {
+  it('refuses lcm on a noise-predicting model with zero terminal SNR', () => {
     const zeroSnr = { rescale_betas_zero_snr: true };
     expect(() => create('lcm', 4, zeroSnr)).toThrow('lcm cannot start from zero terminal SNR');
     expect(create('lcm', 4, { ...zeroSnr, prediction_type: 'v_prediction' }).timesteps[0]).toBe(999);
   });
 
-  it('refuses ddim on a noise-predicting model where nothing is left of the picture', () => {
+  it('refuses ddim on a noise-predicting model with zero terminal SNR', () => {
     const zeroSnr = { rescale_betas_zero_snr: true, timestep_spacing: 'trailing' };
     expect(() => create('ddim', 10, zeroSnr)).toThrow('ddim cannot start from zero terminal SNR');
     expect(create('ddim', 10, { ...zeroSnr, prediction_type: 'v_prediction' }).timesteps[0]).toBe(999);
   });
 
-  it('draws noise once a step where the scheduler has any, lcm not for the last, and never elsewhere', () => {
-    const drawing = { euler_ancestral: 4, dpmpp_2m_sde: 4, dpmpp_2m_sde_karras: 4, lcm: 3 };
+  it('draws noise once per step in stochastic schedulers (lcm: not at the last step), and never in others', () => {
+    const drawCounts = { euler_ancestral: 4, dpmpp_2m_sde: 4, dpmpp_2m_sde_karras: 4, lcm: 3 };
     for (const name of schedulerNames) {
-      const draws = drawing[name as keyof typeof drawing] ?? 0;
+      const draws = drawCounts[name as keyof typeof drawCounts] ?? 0;
       const scheduler = create(name, 4, name === 'flow_match_euler' ? flowFile : latentDiffusion);
       let calls = 0;
       for (let step = 0; step < 4; step++) {

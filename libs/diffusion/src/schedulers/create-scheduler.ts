@@ -5,7 +5,8 @@ import { createFlowMatchEulerScheduler } from './flow-match-euler.ts';
 import { createLcmScheduler } from './lcm.ts';
 import { createPndmScheduler } from './pndm.ts';
 import { schedulerMisfit } from './config/scheduler-misfit.ts';
-import { type CreateSchedulerOptions, Scheduler, type SchedulerName, type SchedulerRule } from './scheduler.ts';
+import { type CreateSchedulerOptions, Scheduler, type SchedulerRule } from './scheduler.ts';
+import type { SchedulerName } from './config/scheduler-config.ts';
 import { createUniPcScheduler } from './unipc.ts';
 
 type CreateRule = (options: CreateSchedulerOptions, name: SchedulerName) => SchedulerRule;
@@ -15,7 +16,7 @@ const rules: Readonly<Record<SchedulerName, CreateRule>> = {
   pndm: createPndmScheduler,
   euler: createEulerScheduler,
   euler_ancestral: createEulerScheduler,
-  // One diffusers class under four names, which say what it does with noise and whether it has the sigmas of Karras.
+  // One diffusers class under four names, which select noise (sde) and Karras sigmas.
   dpmpp_2m: createDpmSolverMultistepScheduler,
   dpmpp_2m_karras: createDpmSolverMultistepScheduler,
   dpmpp_2m_sde: createDpmSolverMultistepScheduler,
@@ -26,10 +27,10 @@ const rules: Readonly<Record<SchedulerName, CreateRule>> = {
 };
 
 /**
- * Makes the scheduler of one row, standing before its first step.
+ * Creates the scheduler of one row, before its first step.
  *
- * @throws RangeError if this scheduler cannot serve a model with this config (`fittingSchedulers` lists those that can), or
- * the number of steps does not suit the model, or this scheduler with this config, or none of them is left.
+ * @throws RangeError if this scheduler cannot serve a model with this config (`fittingSchedulers` lists those that
+ * can), if the number of steps does not fit the model or scheduler, or if no step is left.
  */
 export function createScheduler(name: SchedulerName, options: CreateSchedulerOptions): Scheduler {
   const { config, numInferenceSteps, skippedSteps } = options;

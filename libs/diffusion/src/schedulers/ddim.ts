@@ -5,14 +5,16 @@
  * Known limits: eta is 0, so `fillNoise` is never called.
  */
 
-import { createNoiseSchedule } from './schedule/noise-schedule.ts';
+import { createNoiseSchedule, spacedTimesteps } from './sigmas.ts';
 import { createOriginalEstimate, levelsOfAlpha } from './original-estimate.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
-import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
+import { roundHalfEven } from './numpy.ts';
 
 /**
- * @throws RangeError if the first timestep is beyond the model's last, or has no trace of the picture left
- * (`rescaleBetasZeroSnr`) and the model predicts noise: x0 is then 0/0.
+ * Creates a DDIM rule for one row.
+ *
+ * @throws RangeError if the first timestep is beyond the model's last, or has no signal left (`rescaleBetasZeroSnr`)
+ * and the model predicts noise: x0 is then 0/0.
  */
 export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
   const { numTrainTimesteps, timestepSpacing } = config;
@@ -29,7 +31,7 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
     throw new RangeError('ddim cannot start from zero terminal SNR with a model that predicts noise');
   }
   const finalAlphaCumprod = (config.setAlphaToOne ?? true) ? 1 : alphasCumprod[0]!;
-  // Not the next entry of timesteps: with linspace spacing and with offsets diffusers, too, steps by this distance.
+  // As in diffusers, not the next entry of timesteps: the two differ with linspace spacing and with offsets.
   const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
   const clipLimit = (config.clipSample ?? true) ? config.clipSampleRange : Number.POSITIVE_INFINITY;
   const estimateOriginal = createOriginalEstimate(config, clipLimit);
@@ -50,7 +52,7 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
       const previousNoise = Math.sqrt(1 - previousAlphaCumprod);
 
       const { ofSample, ofOutput } = estimateOriginal(arrays, signal, noise);
-      // The noise is not derived again from the clipped x0 (diffusers: use_clipped_model_output = False).
+      // The noise is not recomputed from the clipped x0 (diffusers: use_clipped_model_output = False).
       const noiseOfSample = (1 - signal * ofSample) / noise;
       const noiseOfOutput = (-signal * ofOutput) / noise;
       for (let index = 0; index < sample.length; index++) {

@@ -1,26 +1,29 @@
 /**
- * Euler's method on the probability flow ODE, without churn: deterministic, first order. Ancestral, each step goes below
- * the next noise level and adds fresh noise back up to it.
+ * Euler's method on the probability flow ODE, without churn: deterministic, first order. The ancestral variant steps
+ * below the next noise level and adds fresh noise up to it.
  * Source: Karras et al. 2022, "Elucidating the Design Space", Algorithm 2 with S_churn = 0; diffusers
- * `EulerDiscreteScheduler`. k-diffusion `sample_euler_ancestral` (Crowson 2022); diffusers `EulerAncestralDiscreteScheduler`.
+ * `EulerDiscreteScheduler`. k-diffusion `sample_euler_ancestral` (Crowson 2022); diffusers
+ * `EulerAncestralDiscreteScheduler`.
  *
- * Latents are kept at the scale x0 + sigma·noise, so the model's input is scaled down at each step.
+ * Latents have the scale x0 + sigma·noise, so the model's input is scaled down at each step.
  */
 
-import type { SchedulerConfig } from './config/scheduler-config.ts';
+import type { SchedulerConfig, SchedulerName } from './config/scheduler-config.ts';
 import { originalWeights } from './original-estimate.ts';
-import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { interpolateSigma, scheduledSigmas, type SigmaGrid, sigmaToTimestep } from './schedule/sigma-grid.ts';
-import { spacedTimesteps } from './schedule/timestep-grid.ts';
-import type { CreateSchedulerOptions, SchedulerName, SchedulerRule } from './scheduler.ts';
+import { createNoiseSchedule } from './sigmas.ts';
+import { interpolateSigma, scheduledSigmas, type SigmaGrid, sigmaToTimestep } from './sigmas.ts';
+import { spacedTimesteps } from './sigmas.ts';
+import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 
-/** Makes an Euler scheduler for one row. Ancestral, it takes prediction type `sample`, too, which diffusers leaves out. */
+/**
+ * Creates an Euler rule for one row. The ancestral variant also supports prediction type `sample`, unlike diffusers.
+ */
 export function createEulerScheduler(
   { config, numInferenceSteps }: CreateSchedulerOptions,
   name: SchedulerName,
 ): SchedulerRule {
   const isAncestral = name === 'euler_ancestral';
-  // The ancestral class has no options for its sigmas.
+  // The ancestral class has no options for sigmas.
   const fields = isAncestral ? { ...config, sigmaSchedule: null, finalSigmasType: 'zero' as const } : config;
   const { timesteps, sigmas } = createGrid(fields, numInferenceSteps);
   const maxSigma = sigmas[0]!;
@@ -28,22 +31,22 @@ export function createEulerScheduler(
 
   return {
     timesteps,
-    // Leading spacing does not start at the last timestep, so something of the picture is in the first latents.
+    // Leading spacing does not start at the last timestep, so the first latents contain some signal.
     initNoiseSigma: config.timestepSpacing === 'leading' ? Math.hypot(maxSigma, 1) : maxSigma,
     levelsAt: (stepIndex) => ({ signal: 1, noise: sigmas[stepIndex]! }),
     inputScaleAt: (stepIndex) => 1 / Math.sqrt(sigmas[stepIndex]! ** 2 + 1),
     step({ modelOutput, sample, predictedOriginal, fillNoise }, stepIndex) {
       const sigma = sigmas[stepIndex]!;
       const next = sigmas[stepIndex + 1]!;
-      // The share of the next noise level that is drawn anew, and the rest, which the step goes down to.
+      // Splits the next noise level into fresh noise (up) and the level that the step goes down to.
       const up = isAncestral ? Math.sqrt((next ** 2 * (sigma ** 2 - next ** 2)) / sigma ** 2) : 0;
       const down = isAncestral ? Math.sqrt(next ** 2 - up ** 2) : next;
       const change = down - sigma;
-      // The model's input has the variance 1; these latents are that much larger.
+      // The model's input has variance 1; these latents are larger by this factor.
       const scale = Math.sqrt(sigma * sigma + 1);
       const { ofSample, ofOutput } = originalWeights(config.predictionType, 1 / scale, sigma / scale);
       if (noise.length !== sample.length) noise = new Float32Array(sample.length);
-      // Drawn at the last step, too, where it counts for nothing: the generator then stands where torch's does.
+      // Also drawn at the last step, where its factor is 0, so that the generator's state equals torch's.
       if (isAncestral) fillNoise(noise);
 
       for (let index = 0; index < sample.length; index++) {

@@ -3,20 +3,22 @@
  * Source: Lipman et al. 2022, "Flow Matching for Generative Modeling"; Esser et al. 2024, "Scaling Rectified Flow
  * Transformers"; diffusers `FlowMatchEulerDiscreteScheduler`.
  *
- * Latents are (1 − sigma)·x0 + sigma·noise and the model says noise − x0, so one sigma is all there is to know of a step.
+ * Latents are (1 − sigma)·x0 + sigma·noise and the model predicts noise − x0, so a step is defined by its sigma.
  *
  * Known limits: no `invert_sigmas`, no `stochastic_sampling`; `parseSchedulerConfig` refuses them.
  */
 
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, FlowGrid, SchedulerRule } from './scheduler.ts';
-import { shiftedSigmas } from './schedule/flow-shift.ts';
-import { scheduledSigmas, type SigmaGrid } from './schedule/sigma-grid.ts';
-import { linspace } from './schedule/timestep-grid.ts';
+import { scheduledSigmas, shiftedSigmas, type SigmaGrid } from './sigmas.ts';
+import { linspace } from './numpy.ts';
 
 const { fround } = Math;
 
-/** @throws RangeError if the grid has another number of steps, or a dynamic shift is missing. */
+/**
+ * Creates a flow matching rule for one row. @throws RangeError if the grid has another number of steps, or a dynamic
+ * shift is missing.
+ */
 export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): SchedulerRule {
   const { timesteps, sigmas } = createGrid(options);
 
@@ -52,8 +54,8 @@ function createGrid(options: CreateSchedulerOptions): SigmaGrid {
 }
 
 /**
- * From the highest sigma of training to the lowest. Both have the config's shift already, and the sigmas between them
- * get it once more: that is what diffusers computes, and models are tuned with it.
+ * Returns evenly spaced sigmas from the highest to the lowest of training. The config's shift is applied to both ends
+ * here and to all sigmas again later: diffusers computes it this way, and models are tuned with it.
  */
 function evenSigmas({ shift, useDynamicShifting, numTrainTimesteps }: SchedulerConfig, count: number): number[] {
   const [highest, lowest] = [1, fround(1 / numTrainTimesteps)].map((sigma) => {
@@ -68,6 +70,6 @@ function evenSigmas({ shift, useDynamicShifting, numTrainTimesteps }: SchedulerC
 function assertGridLength({ sigmas, timesteps }: FlowGrid, count: number): void {
   if (sigmas.length === count && (timesteps ?? sigmas).length === count) return;
   throw new RangeError(
-    `flowGrid must have ${count} sigmas and timesteps, one a step, not ${sigmas.length} and ${timesteps?.length ?? 0}`,
+    `flowGrid must have ${count} sigmas and timesteps, one per step, not ${sigmas.length} and ${timesteps?.length ?? 0}`,
   );
 }

@@ -1,21 +1,21 @@
 /**
- * Sampling of latent consistency models: every step jumps to the finished latents and back up to the next noise level
- * with fresh noise.
+ * Sampling of latent consistency models: each step estimates the finished latents and adds fresh noise up to the next
+ * noise level.
  * Source: Luo et al. 2023, "Latent Consistency Models", Algorithm 3 and appendix C; diffusers `LCMScheduler`.
  */
 
-import { createNoiseSchedule } from './schedule/noise-schedule.ts';
+import { createNoiseSchedule } from './sigmas.ts';
 import { createOriginalEstimate, levelsOfAlpha } from './original-estimate.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 
-/** Standard deviation of the data that the boundary condition assumes (Karras et al. 2022). */
+/** Standard deviation of the data in the boundary condition (Karras et al. 2022). */
 const SIGMA_DATA = 0.5;
 
 /**
- * `predictedOriginal` is the consistency function's value.
+ * Creates an LCM rule for one row. `predictedOriginal` is the value of the consistency function.
  *
- * @throws RangeError if the number of steps is more than the model was distilled from, or the first timestep has no trace
- * of the picture left and the model predicts noise: x0 is then 0/0.
+ * @throws RangeError if there are more steps than the model was distilled from, or the first timestep has no signal
+ * left and the model predicts noise: x0 is then 0/0.
  */
 export function createLcmScheduler(options: CreateSchedulerOptions): SchedulerRule {
   const { config } = options;
@@ -50,7 +50,7 @@ export function createLcmScheduler(options: CreateSchedulerOptions): SchedulerRu
       const skip = SIGMA_DATA ** 2 / (scaled ** 2 + SIGMA_DATA ** 2);
       const out = scaled / Math.sqrt(scaled ** 2 + SIGMA_DATA ** 2);
       if (noise.length !== sample.length) noise = new Float32Array(sample.length);
-      // Not drawn at the last step: the generator then stands where torch's does.
+      // Draw no noise at the last step, like diffusers, so that the generator's state equals torch's.
       if (!isLast) fillNoise(noise);
 
       estimateOriginal(arrays, Math.sqrt(alphaCumprod), Math.sqrt(1 - alphaCumprod));
@@ -64,8 +64,8 @@ export function createLcmScheduler(options: CreateSchedulerOptions): SchedulerRu
 }
 
 /**
- * Some of the timesteps that the model was distilled on, from the highest down. Of a share of them that has fewer than there
- * are to be steps, all; diffusers refuses those.
+ * Selects timesteps from those that the model was distilled on, highest first. If `distilledShare` leaves fewer than
+ * the requested steps, uses all that are left; diffusers throws in that case.
  */
 function createTimesteps({ config, numInferenceSteps: count, distilledShare = 1 }: CreateSchedulerOptions): number[] {
   const { numTrainTimesteps, originalInferenceSteps } = config;

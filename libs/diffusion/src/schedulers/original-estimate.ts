@@ -1,16 +1,16 @@
 import type { PredictionType, SchedulerConfig } from './config/scheduler-config.ts';
 import type { NoiseLevels, SchedulerStepArguments } from './scheduler.ts';
 
-/** x0 = ofSample · latents + ofOutput · model output. */
+/** Weights of the estimate x0 = ofSample · latents + ofOutput · model output. */
 export interface OriginalWeights {
   readonly ofSample: number;
   readonly ofOutput: number;
 }
 
 /**
- * How the estimate of the finished latents follows from latents that are `signal`·x0 + `noise`·ε, whatever it is that
- * the model says: the noise, the finished latents, the velocity `signal`·ε − `noise`·x0 (Salimans and Ho 2022), or the
- * flow ε − x0, for which `signal` is 1 − `noise` (Lipman et al. 2022).
+ * Returns the weights of the x0 estimate for latents `signal`·x0 + `noise`·ε, by what the model predicts: the noise,
+ * x0, the velocity `signal`·ε − `noise`·x0 (Salimans and Ho 2022), or the flow ε − x0, for which `signal` is 1 −
+ * `noise` (Lipman et al. 2022).
  */
 export function originalWeights(predictionType: PredictionType, signal: number, noise: number): OriginalWeights {
   switch (predictionType) {
@@ -25,13 +25,13 @@ export function originalWeights(predictionType: PredictionType, signal: number, 
   }
 }
 
-/** A sigma is noise over signal of the latents whose variance is 1; this splits it into the two. */
+/** Splits a sigma, which is noise over signal, into the two, for latents of variance 1. */
 export function levelsOf(sigma: number): NoiseLevels {
   const signal = 1 / Math.sqrt(sigma * sigma + 1);
   return { signal, noise: sigma * signal };
 }
 
-/** The same of ᾱ. */
+/** Splits ᾱ into signal and noise. */
 export function levelsOfAlpha(alphaCumprod: number): NoiseLevels {
   return { signal: Math.sqrt(alphaCumprod), noise: Math.sqrt(Math.fround(1 - alphaCumprod)) };
 }
@@ -39,8 +39,8 @@ export function levelsOfAlpha(alphaCumprod: number): NoiseLevels {
 type EstimateOriginal = (arrays: SchedulerStepArguments, signal: number, noise: number) => OriginalWeights;
 
 /**
- * Makes a function that writes `predictedOriginal` of a step and says by which weights: within ± `clipLimit`, or pressed
- * into its range by dynamic thresholding, which takes the place of clipping.
+ * Returns a function that writes a step's `predictedOriginal` and returns the weights. The estimate is clipped to ±
+ * `clipLimit`; dynamic thresholding replaces the clipping if the config has it.
  */
 export function createOriginalEstimate(config: SchedulerConfig, clipLimit = Infinity): EstimateOriginal {
   const { predictionType, thresholding } = config;
@@ -59,11 +59,10 @@ export function createOriginalEstimate(config: SchedulerConfig, clipLimit = Infi
 }
 
 /**
- * Makes a function that presses x0 estimates into −1 … 1 by their own extremes: all values are clipped to ± s and divided
- * by s, the quantile of their magnitudes that the config asks for, within 1 … `sampleMaxValue`.
+ * Returns a function that limits x0 estimates to −1 … 1: it clips all values to ± s and divides them by s, the
+ * configured quantile of their magnitudes, limited to 1 … `sampleMaxValue`. It changes its argument and reuses one
+ * buffer between calls.
  * Source: Saharia et al. 2022, "Imagen", section 2.3; diffusers `_threshold_sample`.
- *
- * @returns changes the array it is given; keeps one array of its own between calls, so that steps allocate nothing.
  */
 function createDynamicThreshold(config: SchedulerConfig): (original: Float32Array) => void {
   let sorted = new Float32Array(0);
@@ -71,11 +70,11 @@ function createDynamicThreshold(config: SchedulerConfig): (original: Float32Arra
     if (sorted.length !== original.length) sorted = new Float32Array(original.length);
     for (let index = 0; index < original.length; index++) sorted[index] = Math.abs(original[index]!);
     sorted.sort();
-    // torch.quantile: by straight line between the two nearest ranks.
+    // torch.quantile interpolates linearly between the two nearest ranks.
     const rank = config.dynamicThresholdingRatio * (sorted.length - 1);
     const below = sorted[Math.floor(rank)]!;
     const quantile = below + (sorted[Math.ceil(rank)]! - below) * (rank - Math.floor(rank));
-    // torch.clamp with a minimum above its maximum gives the maximum.
+    // torch.clamp with a minimum above its maximum returns the maximum.
     const limit = Math.min(Math.max(quantile, 1), config.sampleMaxValue);
     for (let index = 0; index < original.length; index++) {
       original[index] = Math.min(Math.max(original[index]!, -limit), limit) / limit;

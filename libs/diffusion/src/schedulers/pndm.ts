@@ -1,47 +1,50 @@
 /**
- * PNDM: DDIM's step with the noise of several model calls, by a linear multistep rule of up to four.
- * Source: Liu et al. 2022, "Pseudo Numerical Methods for Diffusion Models on Manifolds", equations 9, 12 and 13, Algorithm
- * 2; diffusers `PNDMScheduler`.
+ * PNDM: DDIM's step with the noise of up to four model calls, combined by a linear multistep rule.
+ * Source: Liu et al. 2022, "Pseudo Numerical Methods for Diffusion Models on Manifolds", equations 9, 12 and 13,
+ * Algorithm 2; diffusers `PNDMScheduler`.
  *
- * The rule needs three earlier noises. Either three steps of Runge-Kutta give them, four model calls each (the paper), or
- * the rule starts with one and grows (`skipPrkSteps`: PLMS, as Stable Diffusion has it), and only its second model call is
- * one more: at the end of the first step, which is then taken again with the mean of both noises.
+ * The rule needs three earlier noises. In the paper, three Runge-Kutta steps of four model calls each provide them.
+ * With `skipPrkSteps` (PLMS, as in Stable Diffusion) the rule starts with one noise and grows; the first step takes two
+ * model calls: it is repeated with the mean of the noises at its start and end.
  *
- * Where steps are skipped, the timestep of the second call comes in the list as any other, and not twice: the calls after it
- * start a step further down than the latents are. diffusers does the same, so that a seed gives the same picture.
+ * With skipped steps, the timestep of the second call appears only once in the list, so later calls start one step
+ * below the latents. diffusers does the same, so that a seed makes the same image.
  *
- * Known difference: where steps are skipped there is no Runge-Kutta. diffusers takes those steps from the first timesteps on,
- * which the latents are not at.
+ * Known difference: with skipped steps there is no Runge-Kutta. diffusers takes these steps from the first timesteps,
+ * which do not match the latents.
  */
 
-import { createNoiseSchedule } from './schedule/noise-schedule.ts';
+import { createNoiseSchedule, spacedTimesteps } from './sigmas.ts';
 import { levelsOfAlpha, originalWeights } from './original-estimate.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
-import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
+import { roundHalfEven } from './numpy.ts';
 
-/** Model calls of the three Runge-Kutta steps, four a step. */
+/** Model calls of the three Runge-Kutta steps, four per step. */
 const RUNGE_KUTTA_CALLS = 12;
-/** What the rule needs of them: with fewer steps than this there are fewer calls, and diffusers mixes them up. */
-const LEAST_RUNGE_KUTTA_STEPS = 4;
-/** The weights of the noises, the newest first (Adams-Bashforth). */
+/** Minimum number of steps with Runge-Kutta: with fewer, diffusers confuses the calls. */
+const MIN_RUNGE_KUTTA_STEPS = 4;
+/** Adams-Bashforth weights of the noises, the newest first. */
 const multistepWeights = [
   [1],
   [3 / 2, -1 / 2],
   [23 / 12, -16 / 12, 5 / 12],
   [55 / 24, -59 / 24, 37 / 24, -9 / 24],
 ] as const;
-const KEPT_NOISES = multistepWeights.length - 1;
-/** What each call of a Runge-Kutta step adds to the noise of that step. */
+const MAX_EARLIER_NOISES = multistepWeights.length - 1;
+/** Weight of each call of a Runge-Kutta step in the noise of that step. */
 const rungeKuttaWeights = [1 / 6, 1 / 3, 1 / 3, 1 / 6] as const;
 
-/** @throws RangeError if a step would begin beyond the model's last timestep, or there are too few for Runge-Kutta. */
+/**
+ * Creates a PNDM rule for one row. @throws RangeError if a step would start beyond the model's last timestep, or there
+ * are too few steps for Runge-Kutta.
+ */
 export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerRule {
   const { config, numInferenceSteps, skippedSteps = 0 } = options;
   const { numTrainTimesteps, predictionType } = config;
   const skipPrkSteps = config.skipPrkSteps || skippedSteps > 0;
-  if (!skipPrkSteps && numInferenceSteps < LEAST_RUNGE_KUTTA_STEPS) {
-    throw new RangeError(`pndm with skip_prk_steps false needs at least ${LEAST_RUNGE_KUTTA_STEPS} steps`);
+  if (!skipPrkSteps && numInferenceSteps < MIN_RUNGE_KUTTA_STEPS) {
+    throw new RangeError(`pndm with skip_prk_steps false needs at least ${MIN_RUNGE_KUTTA_STEPS} steps`);
   }
   const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
   const timesteps = createTimesteps({ ...config, skipPrkSteps }, numInferenceSteps, distance);
@@ -54,26 +57,26 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
   const { alphasCumprod } = createNoiseSchedule(config);
   const finalAlphaCumprod = config.setAlphaToOne === true ? 1 : alphasCumprod[0]!;
   const rungeKuttaCalls = skipPrkSteps ? 0 : RUNGE_KUTTA_CALLS;
-  /** Noises of earlier steps, the newest first: the three that the rule needs beside the present one, or fewer. */
+  /** Noises of earlier steps, the newest first: at most the three that the rule needs besides the current one. */
   let earlier: Float32Array[] = [];
-  /** Where a step that takes several model calls began; empty after the last such step. */
+  /** The latents at the start of a step with several model calls; empty after the last such step. */
   let start = new Float32Array(0);
   /** The sum of a Runge-Kutta step's noises so far; empty after the last such step. */
   let sum = new Float32Array(0);
 
-  /** Whether the first step is taken again. */
-  function isAgainAt(call: number): boolean {
+  /** Returns true if the call repeats the first step. */
+  function isRepeatAt(call: number): boolean {
     return skipPrkSteps && call === skippedSteps + 1;
   }
 
-  /** From where to where a step goes, which is not always from the timestep that the model was given. */
-  function wayOf(call: number): { from: number; to: number } {
+  /** Returns the timesteps that a step starts and ends at; the start can differ from the timestep of the model call. */
+  function stepBounds(call: number): { from: number; to: number } {
     const timestep = timesteps[call]!;
     if (call < rungeKuttaCalls) {
       const isHalf = call % 2 === 0;
       return { from: timesteps[call - (call % 4)]!, to: timestep - (isHalf ? Math.floor(distance / 2) : 0) };
     }
-    if (isAgainAt(call)) return { from: timestep + distance, to: timestep };
+    if (isRepeatAt(call)) return { from: timestep + distance, to: timestep };
     return { from: timestep, to: timestep - distance };
   }
 
@@ -83,8 +86,8 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
     levelsAt: (stepIndex) => levelsOfAlpha(alphasCumprod[timesteps[stepIndex]!]!),
     step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const stage = stepIndex < rungeKuttaCalls ? stepIndex % 4 : undefined;
-      const isAgain = isAgainAt(stepIndex);
-      const { from, to } = wayOf(stepIndex);
+      const isRepeat = isRepeatAt(stepIndex);
+      const { from, to } = stepBounds(stepIndex);
       const alphaCumprod = alphasCumprod[from]!;
       const nextAlphaCumprod = to >= 0 ? alphasCumprod[to]! : finalAlphaCumprod;
       const signal = Math.sqrt(alphaCumprod);
@@ -111,44 +114,44 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
         if (stage !== undefined) {
           sum[index]! += rungeKuttaWeights[stage]! * output;
           if (stage === 3) combined = sum[index]!;
-        } else if (isAgain) {
+        } else if (isRepeat) {
           combined = (output + earlier[0]![index]!) / 2;
         } else {
           combined = weights[0] * output;
           for (let age = 1; age < weights.length; age++) combined += weights[age]! * earlier[age - 1]![index]!;
         }
-        const base = stage !== undefined || isAgain ? start[index]! : value;
+        const base = stage !== undefined || isRepeat ? start[index]! : value;
         const epsilon = predictionType === 'v_prediction' ? signal * combined + noiseLevel * base : combined;
         sample[index] = sampleFactor * base + noiseFactor * epsilon;
       }
-      if (stage === 0 || (stage === undefined && !isAgain)) remember(modelOutput);
-      if (isAgain || stepIndex + 1 === rungeKuttaCalls) start = sum = new Float32Array(0);
+      if (stage === 0 || (stage === undefined && !isRepeat)) remember(modelOutput);
+      if (isRepeat || stepIndex + 1 === rungeKuttaCalls) start = sum = new Float32Array(0);
     },
     history: {
-      lengthAt: (steps) => keptAt(steps) + openAt(steps),
+      lengthAt: (steps) => noiseCountAt(steps) + openArrayCountAt(steps),
       arrays: () => [...earlier, start, sum],
       restore(arrays, steps) {
-        earlier = arrays.slice(0, keptAt(steps));
-        [start = new Float32Array(0), sum = new Float32Array(0)] = arrays.slice(keptAt(steps));
+        earlier = arrays.slice(0, noiseCountAt(steps));
+        [start = new Float32Array(0), sum = new Float32Array(0)] = arrays.slice(noiseCountAt(steps));
       },
     },
   };
 
-  /** Puts a noise first, over the oldest if the rule needs no more of them. */
+  /** Stores a noise as the newest, replacing the oldest if the history is full. */
   function remember(noise: Float32Array): void {
-    const place = earlier.length === KEPT_NOISES ? earlier.pop()! : new Float32Array(noise.length);
-    place.set(noise);
-    earlier.unshift(place);
+    const target = earlier.length === MAX_EARLIER_NOISES ? earlier.pop()! : new Float32Array(noise.length);
+    target.set(noise);
+    earlier.unshift(target);
   }
 
-  /** How many earlier noises there are after so many steps. */
-  function keptAt(steps: number): number {
-    if (skipPrkSteps) return Math.min(steps < 2 ? steps : steps - 1, KEPT_NOISES);
-    return Math.min(Math.ceil(steps / 4), KEPT_NOISES);
+  /** Returns the number of earlier noises after so many calls. */
+  function noiseCountAt(steps: number): number {
+    if (skipPrkSteps) return Math.min(steps < 2 ? steps : steps - 1, MAX_EARLIER_NOISES);
+    return Math.min(Math.ceil(steps / 4), MAX_EARLIER_NOISES);
   }
 
-  /** How many arrays a step that is under way after so many needs besides: its start, and of Runge-Kutta its sum. */
-  function openAt(steps: number): number {
+  /** Returns the number of additional arrays of an unfinished step: its start, and with Runge-Kutta its sum. */
+  function openArrayCountAt(steps: number): number {
     if (skipPrkSteps) return steps === 1 ? 1 : 0;
     return steps < rungeKuttaCalls && steps % 4 !== 0 ? 2 : 0;
   }
@@ -159,7 +162,7 @@ function createTimesteps(config: SchedulerConfig, count: number, distance: numbe
   const even = spacedTimesteps(spacing, { count, round: roundHalfEven });
   if (config.skipPrkSteps) return even.length === 1 ? even : [even[0]!, even[1]!, ...even.slice(1)];
   const half = Math.floor(distance / 2);
-  // Between the four highest: each end of a step, and twice its middle.
+  // Timesteps of Runge-Kutta between the four highest: each end of a step once, its middle twice.
   const [first, second, third, fourth] = even as [number, number, number, number];
   const middles = [second, third, fourth].map((timestep) => timestep + half);
   const rungeKutta = [first, middles[0]!, middles[0]!, second, second, middles[1]!, middles[1]!, third, third];

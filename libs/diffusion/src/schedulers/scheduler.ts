@@ -1,117 +1,96 @@
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 
-/** The schedulers there are, under the names requests use. */
-export const schedulerNames = [
-  'ddim',
-  'pndm',
-  'euler',
-  'euler_ancestral',
-  'dpmpp_2m',
-  'dpmpp_2m_karras',
-  'dpmpp_2m_sde',
-  'dpmpp_2m_sde_karras',
-  'unipc',
-  'lcm',
-  'flow_match_euler',
-] as const;
-
-export type SchedulerName = (typeof schedulerNames)[number];
-
-/** Where a row stands in its schedule: plain data, safe for a structured clone. */
+/** A row's position in its schedule: plain data, safe for structured clone. */
 export interface SchedulerSnapshot {
   /** Steps already taken, 0 … timesteps.length. */
   readonly stepIndex: number;
   /**
-   * Copies of the arrays that a multistep solver still needs of the steps before, all of the latents' length; empty for
-   * one-step solvers. Which they are is the scheduler's own affair.
+   * Copies of the arrays of earlier steps that a multistep solver still needs, each as long as the latents; empty for
+   * one-step solvers. Their meaning depends on the scheduler.
    */
   readonly history: Float32Array[];
 }
 
-/** What one step reads and writes. All arrays have the length of the latents and share no memory. */
+/** The inputs and outputs of one step. All arrays have the length of the latents and share no memory. */
 export interface SchedulerStepArguments {
-  /** The model's output for this step, guidance already applied. Read only. */
+  /** The model's output for this step, after guidance. Read only. */
   readonly modelOutput: Float32Array;
-  /** The latents, at the scheduler's own scale. Replaced by those of the next step. */
+  /** The latents, at the scheduler's scale. Replaced by those of the next step. */
   readonly sample: Float32Array;
-  /** Receives the estimate of the finished latents (x0) that this step went by. */
+  /** Receives this step's estimate of the finished latents (x0). */
   readonly predictedOriginal: Float32Array;
-  /** Fills an array with the row's next standard normal values. Called once a step at most, and by few schedulers. */
+  /** Fills an array with the row's next standard normal values. Called at most once per step, and by few schedulers. */
   readonly fillNoise: (target: Float32Array) => void;
 }
 
 export interface CreateSchedulerOptions {
-  /** The config of the model; shared by all its rows and all schedulers. */
+  /** The model's config; shared by all its rows and all schedulers. */
   readonly config: SchedulerConfig;
   /** Steps to take, 1 … config.numTrainTimesteps. */
   readonly numInferenceSteps: number;
   /**
-   * Flow models with `useDynamicShifting`: the shift that goes with the size of the picture (diffusers: `mu`), which
-   * families derive differently, see `interpolatedShift` and `squareRootShift`.
+   * Flow models with `useDynamicShifting`: the shift for the image's size (diffusers: `mu`). Families compute it
+   * differently, see `interpolatedShift` and `squareRootShift`.
    */
   readonly dynamicShift?: number;
-  /** `flow_match_euler`: steps of the pipeline's own instead of the scheduler's, as CogView4 has them. */
+  /** `flow_match_euler`: steps prescribed by the pipeline instead of the scheduler's, as for CogView4. */
   readonly flowGrid?: FlowGrid;
   /**
-   * Steps that are left out at the noisy end, 0 … numInferenceSteps − 1: what is drawn over a picture begins after them,
-   * with noise on the picture (`addNoise`). 0 if absent.
+   * Number of skipped steps at the noisy end, 0 … numInferenceSteps − 1; 0 if absent. Runs with an input image start
+   * after these steps, from the image with noise (`addNoise`).
    */
   readonly skippedSteps?: number;
   /**
-   * `lcm`: the share of the distilled timesteps, from the least noisy one, that steps are chosen of; 1 if absent. Models that
-   * are drawn over a picture begin there, instead of with some steps left out (diffusers: `strength` of `set_timesteps`).
+   * `lcm`: the share of the distilled timesteps, from the least noisy one, that steps are selected from; 1 if absent.
+   * Consistency models use this for input images instead of skipped steps (diffusers: `strength` of `set_timesteps`).
    */
   readonly distilledShare?: number;
 }
 
-/** How much of latents is x0 and how much noise. */
+/** The shares of x0 and noise in latents. */
 export interface NoiseLevels {
   readonly signal: number;
   readonly noise: number;
 }
 
-/** The steps that a pipeline prescribes; both arrays have `numInferenceSteps` values. */
+/** Steps prescribed by a pipeline; both arrays have `numInferenceSteps` values. */
 export interface FlowGrid {
-  /** Falling, 1 at most, before any shift. Without the 0 at the end. */
+  /** Falling, at most 1, before any shift. Without the final 0. */
   readonly sigmas: readonly number[];
-  /** What the model is given at each step, instead of the shifted sigma × numTrainTimesteps. */
+  /** The model's timestep input at each step, instead of the shifted sigma × numTrainTimesteps. */
   readonly timesteps?: readonly number[];
 }
 
-/** What a scheduler keeps from step to step, beside their number. */
+/** The arrays that a scheduler retains from step to step. */
 export interface SchedulerHistory {
-  /** How many arrays there are after so many steps. */
+  /** Returns the number of arrays needed after so many steps. */
   lengthAt(steps: number): number;
-  /** They themselves, in an order of the scheduler's own; what comes after so many is not needed. */
+  /** Returns the arrays, in an order defined by the scheduler; only the first `lengthAt` are needed. */
   arrays(): readonly Float32Array[];
-  /** Puts arrays in their place that nobody else has. */
+  /** Restores the arrays. The scheduler owns them afterwards. */
   restore(arrays: readonly Float32Array<ArrayBuffer>[], steps: number): void;
 }
 
-/**
- * A scheduler's arithmetic, which is told the step it is at: its number in the whole schedule, with the steps that were
- * skipped.
- */
+/** A scheduler's arithmetic. Step indexes count from the start of the complete schedule, including skipped steps. */
 export interface SchedulerRule {
   /**
-   * What the model is given at each step; its length is the number of model calls, which is that of the steps except
-   * for `pndm`. Usually whole numbers; `euler` and `euler_ancestral` with linspace spacing, and `euler` with sigmas of
-   * their own, give fractions, which diffusers' ONNX pipeline truncates when the model's input is an integer, and so does
-   * `flow_match_euler`, whose models take fractions.
+   * The model's timestep input at each step. Its length is the number of model calls, which equals the number of steps
+   * except for `pndm`. Usually integers; fractions for `flow_match_euler`, and for `euler` and `euler_ancestral` with
+   * linspace spacing or a sigma schedule. diffusers' ONNX pipeline truncates them if the input is an integer.
    */
   readonly timesteps: readonly number[];
   /** Standard deviation of the first latents: latents = standard normal noise × this. */
   readonly initNoiseSigma: number;
-  /** What the model's input is the latents times of; 1 if absent. */
+  /** Factor from latents to the model's input; 1 if absent. */
   readonly inputScaleAt?: (stepIndex: number) => number;
-  /** What the latents before a step are made of. */
+  /** The shares of x0 and noise in the latents before a step. */
   readonly levelsAt: (stepIndex: number) => NoiseLevels;
   readonly step: (stepArguments: SchedulerStepArguments, stepIndex: number) => void;
-  /** None if absent. */
+  /** Absent if the scheduler retains no arrays. */
   readonly history?: SchedulerHistory;
 }
 
-/** One row's way from noise to latents: counts the steps of a rule, and refuses what does not fit. */
+/** Runs a rule for one row: counts its steps and validates its arguments. */
 export class Scheduler {
   readonly timesteps: readonly number[];
   readonly initNoiseSigma: number;
@@ -119,11 +98,11 @@ export class Scheduler {
   readonly #skippedSteps: number;
   #stepIndex = 0;
 
-  /** @throws RangeError if no step is left. */
+  /** Creates a scheduler before its first step. @throws RangeError if no step is left. */
   constructor(rule: SchedulerRule, skippedSteps = 0) {
     this.timesteps = rule.timesteps.slice(skippedSteps);
     if (this.timesteps.length === 0) {
-      throw new RangeError(`of ${rule.timesteps.length} steps none is left after ${skippedSteps} that are skipped`);
+      throw new RangeError(`no step is left: ${skippedSteps} of ${rule.timesteps.length} are skipped`);
     }
     this.initNoiseSigma = rule.initNoiseSigma;
     this.#rule = rule;
@@ -136,23 +115,20 @@ export class Scheduler {
   }
 
   /**
-   * Writes the latents as the model wants them at the present step into a batch tensor, without allocating.
+   * Writes the latents, scaled for the model at the current step, into a batch tensor without allocating.
    *
    * @param target the batch tensor; `sample.length` values from `targetOffset` (in values) are written.
    * @throws RangeError if they do not fit, Error if all steps are done.
    */
   scaleModelInput(sample: Float32Array, target: Float32Array, targetOffset: number): void {
     this.#assertStepLeft();
-    target.set(sample, targetOffset); // Throws if it does not fit, which writing by index would not.
+    target.set(sample, targetOffset); // Throws if it does not fit; writing by index would not.
     const scale = this.#rule.inputScaleAt?.(this.#skippedSteps + this.#stepIndex);
     if (scale === undefined) return;
     for (let index = 0; index < sample.length; index++) target[targetOffset + index] = sample[index]! * scale;
   }
 
-  /**
-   * Writes what finished latents are before the present step, with the noise that belongs there; they themselves once all
-   * steps are done.
-   */
+  /** Writes finished latents with the noise level of the current step; without noise once all steps are done. */
   addNoise(original: Float32Array, noise: Float32Array, target: Float32Array): void {
     const isDone = this.#stepIndex === this.timesteps.length;
     const levels = isDone ? { signal: 1, noise: 0 } : this.#rule.levelsAt(this.#skippedSteps + this.#stepIndex);
@@ -163,10 +139,10 @@ export class Scheduler {
   }
 
   /**
-   * Takes one step: replaces `sample`, writes `predictedOriginal`, moves `stepIndex` on.
+   * Takes one step: replaces `sample`, writes `predictedOriginal`, increments `stepIndex`.
    *
-   * @throws RangeError if the lengths differ, which typed arrays would silently turn into NaN or a partial step; Error if
-   * all steps are done.
+   * @throws RangeError if the lengths differ, which typed arrays would silently turn into NaN or a partial step; Error
+   * if all steps are done.
    */
   step(stepArguments: SchedulerStepArguments): void {
     this.#assertStepLeft();
@@ -181,14 +157,17 @@ export class Scheduler {
     this.#stepIndex += 1;
   }
 
-  /** A copy of the state; {@link Scheduler.restore} in a scheduler made with the same options continues bit for bit. */
+  /**
+   * Returns a copy of the state. {@link Scheduler.restore} on a scheduler with the same options continues with
+   * identical bits.
+   */
   snapshot(): SchedulerSnapshot {
     const { history } = this.#rule;
     const arrays = history?.arrays().slice(0, history.lengthAt(this.#stepIndex)) ?? [];
     return { stepIndex: this.#stepIndex, history: arrays.map((array) => array.slice()) };
   }
 
-  /** Puts the scheduler where the snapshot was taken. @throws RangeError if the snapshot cannot be of a scheduler with these options. */
+  /** Restores the state of a snapshot. @throws RangeError if it cannot be from a scheduler with these options. */
   restore({ stepIndex, history }: SchedulerSnapshot): void {
     const { length: stepCount } = this.timesteps;
     if (!Number.isInteger(stepIndex) || stepIndex < 0 || stepIndex > stepCount) {

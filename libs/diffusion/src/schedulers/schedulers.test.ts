@@ -4,17 +4,18 @@ import { describe, expect, it } from 'vitest';
 
 import { createScheduler } from './create-scheduler.ts';
 import { parseSchedulerConfig } from './config/parse-scheduler-config.ts';
-import { type Scheduler, type SchedulerName, schedulerNames } from './scheduler.ts';
+import type { Scheduler } from './scheduler.ts';
+import { type SchedulerName, schedulerNames } from './config/scheduler-config.ts';
 
 /** A run of diffusers: see tools/golden/record-schedulers.py. */
 interface RecordedCase {
   config: Record<string, unknown>;
   steps: number;
-  /** What the pipeline tells the scheduler besides. */
+  /** Additional options from the pipeline. */
   given?: { mu?: number; sigmas?: number[]; timesteps?: number[] };
   timesteps: number[];
   initNoiseSigma: number;
-  /** Of each step, in base64. */
+  /** Per step, in base64. */
   samples: string;
   predictedOriginals: string;
 }
@@ -23,19 +24,19 @@ interface Recording {
   /** The first latents and the noise of the steps, in base64. */
   noise: string;
   cases: RecordedCase[];
-  /** Runs of which only the timesteps were recorded. */
+  /** Runs with recorded timesteps only. */
   grids: Pick<RecordedCase, 'config' | 'steps' | 'timesteps'>[];
 }
 
 const LENGTH = 16;
-// diffusers computes coefficients and products in float32 (relative error 6e-8), here they are doubles; with the model's
-// feedback that comes to at most 3.3e-6 in these runs, in most of them to 1e-6.
+// diffusers computes coefficients and products in float32 (relative error 6e-8), here they are doubles; with the
+// model's feedback the difference is at most 3.3e-6 in these runs, in most of them 1e-6.
 const TOLERANCE = 5e-6;
-// With zero terminal SNR the first sigma is 4096, and so are the latents: float32 is 2e-4 coarse there, and what is left
-// of that when they come down to 1 … 50 shows in diffusers' numbers (at most 4.3e-5).
+// With zero terminal SNR the first sigma, and thus the latents, are 4096, where float32 has a resolution of 2e-4. A
+// part of that error remains in diffusers' values when they come down to 1 … 50 (at most 4.3e-5).
 const ZERO_SNR_TOLERANCE = 1e-4;
-// Where euler's timesteps follow sigmas of their own they come from logarithms in float32, of which numpy's may be off by a
-// unit in the last place. Such a unit of a timestep up to 1000; all other timesteps are equal.
+// If euler's timesteps follow from a sigma schedule, they come from float32 logarithms, which numpy may compute one
+// unit in the last place off. This is one such unit for timesteps up to 1000; all other timesteps are equal.
 const TIMESTEP_TOLERANCE = 2 ** -14;
 
 function readRecording(name: SchedulerName): Recording {
@@ -43,25 +44,25 @@ function readRecording(name: SchedulerName): Recording {
   return JSON.parse(readFileSync(file, 'utf8')) as Recording;
 }
 
-/** Blocks of 16 float32. */
+/** Decodes blocks of 16 float32 values. */
 function unpack(base64: string): Float32Array[] {
   const { buffer } = Uint8Array.from(Buffer.from(base64, 'base64'));
   const values = new Float32Array(buffer);
   return Array.from({ length: values.length / LENGTH }, (_, at) => values.slice(at * LENGTH, (at + 1) * LENGTH));
 }
 
-/** The recorded case's own model: 0.3 x + 0.5 sin(i + t / 100). */
+/** The model of the recorded cases: 0.3 x + 0.5 sin(i + t / 100). */
 function fakeModel(scaled: Float32Array, timestep: number): Float32Array {
   return scaled.map((value, index) => 0.3 * value + 0.5 * Math.sin(index + timestep / 100));
 }
 
-/** ‖actual − expected‖ / ‖expected‖. */
+/** Computes ‖actual − expected‖ / ‖expected‖. */
 function relativeError(actual: Float32Array, expected: Float32Array): number {
   expect(actual).toHaveLength(expected.length);
   return Math.hypot(...actual.map((value, index) => value - expected[index]!)) / Math.hypot(...expected);
 }
 
-/** Timesteps that are not the expected ones. */
+/** Returns the timesteps that differ from the expected ones. */
 function wrongTimesteps(
   { name, timesteps }: Pick<Scheduler, 'timesteps'> & { name: string },
   expected: number[],
@@ -77,7 +78,7 @@ interface Row {
   scheduler: Scheduler;
   sample: Float32Array;
   predictedOriginal: Float32Array;
-  /** Not yet drawn. */
+  /** Noise that has not been drawn yet. */
   noise: Float32Array[];
 }
 
@@ -118,7 +119,7 @@ describe.each(schedulerNames)('%s', (name) => {
   const noise = unpack(recording.noise);
   const cases = recording.cases.map((recorded) => ({ title: describeCase(recorded), recorded }));
   const short = cases.filter(({ recorded }) => recorded.timesteps.length <= 17);
-  // The embedded model, or the first that takes ten steps or about that.
+  // The embedded model's case, or the first with about ten steps.
   const usual =
     recording.cases.find(({ config }) => config['algorithm_type'] === 'dpmsolver++') ??
     recording.cases.find(({ steps }) => steps >= 4 && steps <= 10)!;
@@ -139,7 +140,7 @@ describe.each(schedulerNames)('%s', (name) => {
     expect(scheduler.stepIndex).toBe(scheduler.timesteps.length);
   });
 
-  it('asks for the timesteps of diffusers with other numbers of steps', () => {
+  it('has the timesteps of diffusers with other numbers of steps', () => {
     const wrong = recording.grids.filter(
       (grid) =>
         wrongTimesteps({ name, timesteps: create(name, grid).timesteps }, grid.timesteps, grid.config).length > 0,
@@ -147,7 +148,7 @@ describe.each(schedulerNames)('%s', (name) => {
     expect(wrong).toEqual([]);
   });
 
-  it.each(short)('gives the same bytes when resumed after any step: $title', ({ recorded }) => {
+  it.each(short)('makes the same bytes when resumed after any step: $title', ({ recorded }) => {
     const whole = start(name, noise, recorded);
     const total = whole.scheduler.timesteps.length;
     while (whole.scheduler.stepIndex < total) takeStep(whole);
@@ -161,7 +162,7 @@ describe.each(schedulerNames)('%s', (name) => {
         predictedOriginal: predictedOriginal.slice(),
         noise: [...before.noise],
       };
-      if (stop < total) takeStep(before); // A snapshot must not move with the scheduler it was taken of.
+      if (stop < total) takeStep(before); // A snapshot must not change with its scheduler.
       after.scheduler.restore(snapshot);
       expect(after.scheduler.stepIndex).toBe(stop);
       while (after.scheduler.stepIndex < total) takeStep(after);
@@ -170,7 +171,7 @@ describe.each(schedulerNames)('%s', (name) => {
     }
   });
 
-  it('can be rewound to an earlier snapshot of its own', () => {
+  it('can be rewound to an earlier snapshot', () => {
     const row = start(name, noise, usual);
     for (let step = 0; step < 2; step++) takeStep(row);
     const saved = { ...row, sample: row.sample.slice(), noise: [...row.noise] };
@@ -183,7 +184,7 @@ describe.each(schedulerNames)('%s', (name) => {
     expect(saved.sample).toEqual(row.sample);
   });
 
-  it('writes the scaled latents at their place in the batch and nowhere else', () => {
+  it('writes the scaled latents at their offset in the batch and nowhere else', () => {
     const row = start(name, noise, usual);
     const alone = new Float32Array(row.sample.length);
     row.scheduler.scaleModelInput(row.sample, alone, 0);
@@ -218,7 +219,7 @@ describe.each(schedulerNames)('%s', (name) => {
     expect(scheduler.stepIndex).toBe(0);
   });
 
-  it('refuses snapshots that are not its own', () => {
+  it('refuses snapshots of other schedulers', () => {
     const { scheduler } = start(name, noise, usual);
     const total = scheduler.timesteps.length;
     expect(() => scheduler.restore({ stepIndex: total + 1, history: [] })).toThrow(

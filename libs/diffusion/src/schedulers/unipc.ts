@@ -1,26 +1,28 @@
 /**
- * UniPC: a multistep predictor of order 1 … 3, whose result the next step corrects with its own model output before it goes
- * on, so that the corrector costs no model call.
+ * UniPC: a multistep predictor of order 1 … 3. The next step first corrects the result with its own model output, so
+ * the corrector costs no model call.
  * Source: Zhao et al. 2023, "UniPC: A Unified Predictor-Corrector Framework", Algorithms 5 … 8; diffusers
  * `UniPCMultistepScheduler`.
  *
- * Known difference: with solver_type bh1 and a last sigma of 0 the last step of diffusers is ∞·0 = NaN; here the term is
- * left out, as it is of order 0.
+ * Known difference: with solver_type bh1 and a last sigma of 0, the last step of diffusers is ∞·0 = NaN; here that term
+ * is omitted, because its coefficient is 0.
  *
- * Known limits: no `solver_p`; sigmas and timesteps of the pipeline's own are refused.
+ * Known limits: no `solver_p`; prescribed sigmas and timesteps are refused.
  */
 
 import { createOriginalEstimate, levelsOf } from './original-estimate.ts';
-import { shiftedSigmas } from './schedule/flow-shift.ts';
-import { createSolverGrid, type SigmaGrid } from './schedule/sigma-grid.ts';
-import { linspace } from './schedule/timestep-grid.ts';
-import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
-import { uniPcWeights } from './unipc-weights.ts';
+import { createSolverGrid, shiftedSigmas, type SigmaGrid } from './sigmas.ts';
+import { linspace } from './numpy.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
+import type { CreateSchedulerOptions, NoiseLevels, SchedulerRule } from './scheduler.ts';
 
-/** What diffusers takes off a first sigma of 1, where log(1 − sigma) would be infinite. */
-const LEAST_FLOW_SIGNAL = 1e-6;
+/** diffusers subtracts this from a first sigma of 1, where log(1 − sigma) would be infinite. */
+const MIN_FLOW_SIGNAL = 1e-6;
 
-/** @throws RangeError if two steps fall on one timestep, a dynamic shift is missing, or steps are prescribed. */
+/**
+ * Creates a UniPC rule for one row. @throws RangeError if two steps have the same timestep, a dynamic shift is missing,
+ * or a flow grid is given.
+ */
 export function createUniPcScheduler(options: CreateSchedulerOptions): SchedulerRule {
   const { config, numInferenceSteps: count, skippedSteps = 0 } = options;
   if (options.flowGrid !== undefined) throw new RangeError('unipc cannot take sigmas or timesteps of the pipeline');
@@ -30,11 +32,11 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
     : createSolverGrid(config, { count, sigmaSchedule, roundsKarras: true });
   const levels = Array.from(sigmas, (sigma) => (config.isFlow ? { signal: 1 - sigma, noise: sigma } : levelsOf(sigma)));
   const estimateOriginal = createOriginalEstimate(config);
-  /** What the latest steps converted the model's output to, x0 or noise, the newest first. */
+  /** Converted model outputs (x0 or noise) of the latest steps, the newest first. */
   let earlier: Float32Array<ArrayBuffer>[] = [];
-  /** The latents that the step before started from, corrected. */
+  /** The corrected latents at the start of the previous step. */
   let startOfLast = new Float32Array(0);
-  /** Takes what this step converts, until it is the newest of `earlier`. */
+  /** Receives the current step's converted output, before it becomes the newest of `earlier`. */
   let converted = new Float32Array(0);
 
   function orderAt(index: number): number {
@@ -52,7 +54,7 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
       const { ofSample, ofOutput } = estimateOriginal(arrays, signal, noise);
       if (converted.length !== sample.length) converted = new Float32Array(sample.length);
       if (startOfLast.length !== sample.length) startOfLast = new Float32Array(sample.length);
-      // Of the noise that x0 means, as latents are signal·x0 + noise·ε.
+      // Weights of the noise that follows from x0, as latents are signal·x0 + noise·ε.
       const noiseOfSample = (1 - signal * ofSample) / noise;
       const noiseOfOutput = (-signal * ofOutput) / noise;
       for (let index = 0; index < sample.length; index++) {
@@ -108,7 +110,97 @@ function createFlowGrid({ config, numInferenceSteps: count, dynamicShift }: Crea
   const { numTrainTimesteps } = config;
   const even = linspace(1, 1 / numTrainTimesteps, count + 1).slice(0, -1);
   const sigmas = shiftedSigmas(even, { config, dynamicShift, round: (value) => value });
-  if (Math.abs(sigmas[0]! - 1) < LEAST_FLOW_SIGNAL) sigmas[0]! -= LEAST_FLOW_SIGNAL;
+  if (Math.abs(sigmas[0]! - 1) < MIN_FLOW_SIGNAL) sigmas[0]! -= MIN_FLOW_SIGNAL;
   const timesteps = sigmas.map((sigma) => Math.trunc(sigma * numTrainTimesteps));
   return { timesteps, sigmas: Float32Array.from([...sigmas, 0]) };
+}
+
+interface UniPcWeights {
+  /** Weight of the latents at the step's start. */
+  readonly ofSample: number;
+  /** Weights of the converted model outputs at the start and before, the newest first. */
+  readonly ofOutputs: readonly number[];
+  /** Weight of the converted model output at the step's end; 0 for a predictor. */
+  readonly ofTarget: number;
+}
+
+interface UniPcWeightsOptions {
+  readonly config: Pick<SchedulerConfig, 'predictX0' | 'solverType'>;
+  /** One entry per step of the run, plus one for its end. */
+  readonly levels: readonly NoiseLevels[];
+  /** Index in `levels` of the step's end; its start is the entry before. */
+  readonly to: number;
+  /** Number of earlier outputs in the sum, 1 … 3. */
+  readonly order: number;
+  /** True if the model's output at the step's end is known. */
+  readonly isCorrector: boolean;
+}
+
+/**
+ * Computes the weights of one predictor or corrector step, a weighted sum of latents and earlier model outputs.
+ * Source: Zhao et al. 2023, "UniPC", equations 3, 9 and 11; diffusers `multistep_uni_p_bh_update` and
+ * `multistep_uni_c_bh_update`.
+ */
+function uniPcWeights({ config, levels, to, order, isCorrector }: UniPcWeightsOptions): UniPcWeights {
+  const { predictX0 } = config;
+  const isBh1 = config.solverType === 'bh1';
+  const from = levels[to - 1]!;
+  const target = levels[to]!;
+  const start = logSnr(from);
+  const step = logSnr(target) - start;
+  const signedStep = predictX0 ? -step : step;
+  const growth = Math.expm1(signedStep);
+  const scale = predictX0 ? target.signal : target.noise;
+  const ofSample = predictX0 ? target.noise / from.noise : target.signal / from.signal;
+  const ofOutputs = [-scale * growth];
+  // Without a second output there is no term in B(h), which may be infinite at the last step.
+  if (order === 1 && !isCorrector) return { ofSample, ofOutputs, ofTarget: 0 };
+
+  // Positions of the other outputs, in steps; each contributes its difference from the newest output, that of `from`.
+  const nodes = Array.from({ length: order - 1 }, (_, age) => (logSnr(levels[to - 2 - age]!) - start) / step);
+  if (isCorrector) nodes.push(1);
+  const shares = sharesOf(nodes, signedStep, isBh1);
+  const factor = -scale * (isBh1 ? signedStep : growth);
+  for (const [index, node] of nodes.entries()) {
+    const weight = (factor * shares[index]!) / node;
+    ofOutputs[0]! -= weight;
+    ofOutputs.push(weight);
+  }
+  const ofTarget = isCorrector ? ofOutputs.pop()! : 0;
+  return { ofSample, ofOutputs, ofTarget };
+}
+
+/** Returns λ = log(signal / noise), UniPC's time variable. */
+function logSnr({ signal, noise }: NoiseLevels): number {
+  return Math.log(signal) - Math.log(noise);
+}
+
+/** Returns the ρ of equation 9: for each k, Σ ρ·node^k equals the exact integral of the polynomial of degree k. */
+function sharesOf(nodes: readonly number[], signedStep: number, isBh1: boolean): number[] {
+  // With one node, its share is ½ instead of the exact integral (diffusers, "a simplified version").
+  if (nodes.length === 1) return [0.5];
+  const scale = isBh1 ? signedStep : Math.expm1(signedStep);
+  const integrals: number[] = [];
+  let phi = Math.expm1(signedStep) / signedStep - 1;
+  let factorial = 1;
+  for (let degree = 1; degree <= nodes.length; degree++) {
+    integrals.push((phi * factorial) / scale);
+    factorial *= degree + 1;
+    phi = phi / signedStep - 1 / factorial;
+  }
+  return solveVandermonde(nodes, integrals);
+}
+
+/** Solves Σ x[j]·nodes[j]^k = values[k] for all k (Golub and Van Loan, "Matrix Computations", Algorithm 4.6.2). */
+function solveVandermonde(nodes: readonly number[], values: readonly number[]): number[] {
+  const last = nodes.length - 1;
+  const solution = [...values];
+  for (let k = 0; k < last; k++) {
+    for (let index = last; index > k; index--) solution[index]! -= nodes[k]! * solution[index - 1]!;
+  }
+  for (let k = last - 1; k >= 0; k--) {
+    for (let index = k + 1; index <= last; index++) solution[index]! /= nodes[index]! - nodes[index - k - 1]!;
+    for (let index = k; index < last; index++) solution[index]! -= solution[index + 1]!;
+  }
+  return solution;
 }

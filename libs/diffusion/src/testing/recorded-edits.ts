@@ -1,19 +1,19 @@
-/** What tools/golden/record-edits.py recorded, as tests need it. */
+/** Reads the recordings of tools/golden/record-edits.py for tests. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { encodePicture } from '@darkroom/imaging';
+import { encodeImage } from '@darkroom/imaging';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors');
 const suffix = '-inpainting';
 
-/** A model's directory, in a place of its own where it is put together first. */
+/** A model's directory; a temporary one if the model is assembled. */
 export interface EditModel {
   readonly directory: string;
   remove(): Promise<void>;
 }
 
-/** The model that a recording is of. One whose name ends in -inpainting is that without the ending, with another UNet. */
+/** Returns the model of a recording. A model named *-inpainting is the one without the suffix, with another UNet. */
 export async function openEditModel(name: string): Promise<EditModel> {
   if (!name.endsWith(suffix)) return { directory: modelOf(name), remove: async () => {} };
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-edits-'));
@@ -29,24 +29,24 @@ function modelOf(name: string): string {
   return join(vectors, 'pipelines', name, 'model');
 }
 
-export interface AskedEdit {
+export interface EditRequest {
   width: number;
   height: number;
   mask?: boolean;
 }
 
-/** Pictures and masks by their sizes, raw and in base64. */
-export type GivenPictures = Readonly<Record<string, { image: string; mask: string } | undefined>>;
+/** Images and masks by their sizes, raw and in base64. */
+export type GivenImages = Readonly<Record<string, { image: string; mask: string } | undefined>>;
 
-/** What came with a recorded request, as a worker gets it. */
+/** Returns the attachments of a recorded request in the format that workers receive. */
 export async function attachmentsOf(
-  given: GivenPictures,
-  { width, height, mask: hasMask = false }: AskedEdit,
+  given: GivenImages,
+  { width, height, mask: hasMask = false }: EditRequest,
 ): Promise<Map<string, Uint8Array>> {
   const { image, mask } = given[`${width}x${height}`]!;
   const pngOf = async (data: Uint8Array): Promise<Uint8Array> => {
     const png = { outputFormat: 'png', outputCompression: 100 } as const;
-    return (await encodePicture({ data, facts: { width, height } }, png)).data;
+    return (await encodeImage({ data, facts: { width, height } }, png)).data;
   };
   const grey = Buffer.from(mask, 'base64');
   const inColors = Uint8Array.from({ length: grey.length * 3 }, (_, at) => grey[Math.floor(at / 3)]!);

@@ -1,9 +1,9 @@
 /**
- * Stable Diffusion 1.x has vocab.json and merges.txt only, so the tokenizer.json that `@huggingface/tokenizers` wants is put
- * together here as transformers' CLIPTokenizer does.
+ * Builds the tokenizer.json that `@huggingface/tokenizers` needs from vocab.json and merges.txt, as transformers'
+ * CLIPTokenizer does: Stable Diffusion 1.x has only these files.
  */
 import { z } from 'zod';
-import { modelFileError, readModelConfig, readModelText } from '../model/model-file.ts';
+import { modelFileError, readModelConfig, readModelText } from '@darkroom/runtime/model-file';
 
 export interface TokenizerConfig {
   bos_token?: string;
@@ -19,7 +19,10 @@ export const vocabularySchema = z.record(z.string(), z.number().int().min(0));
 
 const contractions = "'s|'t|'re|'ve|'m|'ll|'d";
 
-/** @throws DarkroomError `model_unsupported` naming the file that is missing or does not fit. */
+/**
+ * Builds the definition of a CLIP tokenizer. @throws DarkroomError `model_unsupported` naming the file that is missing
+ * or does not fit.
+ */
 export async function readClipDefinition(directory: string, folder: string, config: TokenizerConfig) {
   const vocabulary = await readModelConfig(directory, `${folder}/vocab.json`, vocabularySchema);
   const mergesFile = `${folder}/merges.txt`;

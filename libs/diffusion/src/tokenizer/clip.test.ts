@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import recorded from './__fixtures__/clip-tokenizer.json' with { type: 'json' };
-import picture from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
+import image from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
 import { PromptTokenizer } from './prompt-tokenizer.ts';
 import { readTokenizerFiles } from './tokenizer-files.ts';
 
@@ -13,12 +13,12 @@ describe('the CLIP tokenizer', () => {
     );
   });
 
-  it.each(recorded.cases)('gives the ids that transformers gives for $prompt', ({ prompt, ids }) => {
+  it.each(recorded.cases)('returns the ids of transformers for $prompt', ({ prompt, ids }) => {
     const padding = Array.from({ length: 77 - ids.length }, () => 1447);
     expect(tokenizer.encode(prompt).ids).toEqual([...ids, ...padding]);
   });
 
-  it('says how many tokens of a text it cut', () => {
+  it('returns the number of tokens that were cut off', () => {
     const perWord = tokenizer.encode('apple ').ids.indexOf(1447) - 1;
     const fitting = Math.floor(75 / perWord);
     expect(tokenizer.encode('apple '.repeat(fitting)).cutTokens).toBe(0);
@@ -28,8 +28,8 @@ describe('the CLIP tokenizer', () => {
     expect(ids.at(-1)).toBe(1447);
   });
 
-  it('gives the ids of the recorded picture', () => {
-    expect(tokenizer.encode(picture.prompt).ids).toEqual(picture.inputIds);
-    expect(tokenizer.encode(picture.negativePrompt).ids).toEqual(picture.negativeInputIds);
+  it("returns the ids of the recorded image's prompt", () => {
+    expect(tokenizer.encode(image.prompt).ids).toEqual(image.inputIds);
+    expect(tokenizer.encode(image.negativePrompt).ids).toEqual(image.negativeInputIds);
   });
 });

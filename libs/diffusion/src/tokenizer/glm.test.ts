@@ -9,12 +9,12 @@ import { readTokenizerFiles } from './tokenizer-files.ts';
 const model = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/cogview4/model');
 
 describe('the GLM tokenizer', () => {
-  it.each(recorded.cases)('gives the ids that transformers gives for $text', async ({ text, ids, cutTokens }) => {
+  it.each(recorded.cases)('returns the ids of transformers for $text', async ({ text, ids, cutTokens }) => {
     const tokenizer = new PromptTokenizer(await readTokenizerFiles(model, 'tokenizer', 'glm'));
     expect(tokenizer.encode(text)).toEqual({ ids, cutTokens });
   });
 
-  it('fills up to whole blocks of 16, and cuts at 1024', async () => {
+  it('pads to complete blocks of 16, and cuts at 1024', async () => {
     const tokenizer = new PromptTokenizer(await readTokenizerFiles(model, 'tokenizer', 'glm'));
     const lengths = recorded.cases.map(({ text }) => tokenizer.encode(text).ids.length);
     expect(lengths.every((length) => length % 16 === 0)).toBe(true);
@@ -49,8 +49,12 @@ describe('the files of a GLM tokenizer', () => {
     ['tokenizer_config.json', { pad_token: '<pad>' }, '/tokenizer_config.json: pad_token: "<pad>" is not in the'],
     ['tokenizer.json', { model: { type: 'Unigram', vocab: [] } }, '/tokenizer.json: model.type: '],
     ['tokenizer.json', { pre_tokenizer: { type: 'Other' } }, '/tokenizer.json: cannot be used: '],
-    ['tokenizer.json', { post_processor: null }, '/tokenizer.json: post_processor: must put marks before each text'],
-  ])('are refused where %s has %j', async (file, change, message) => {
+    [
+      'tokenizer.json',
+      { post_processor: null },
+      '/tokenizer.json: post_processor: must add special tokens before each text',
+    ],
+  ])('are refused if %s has %j', async (file, change, message) => {
     await edit(file, change);
     await expect(create()).rejects.toMatchObject({
       code: 'model_unsupported',

@@ -1,19 +1,20 @@
 /**
- * SentencePiece's table of replacements (`precompiled_charsmap`), which T5 normalizes texts with. `@huggingface/tokenizers`
- * has Unicode's NFKC in its place, which differs: for one, the table keeps the joiners of emoji together.
- * Source: SentencePiece `normalizer.cc`; the trie is that of Darts-clone; tokenizers' `Precompiled` for how a text is cut up.
+ * SentencePiece's table of replacements (`precompiled_charsmap`), which T5 normalizes texts with.
+ * `@huggingface/tokenizers` uses Unicode's NFKC instead, which differs: for example, the table preserves the joiners of
+ * emoji.
+ * Source: SentencePiece `normalizer.cc`; the trie is that of Darts-clone; segmentation as in tokenizers' `Precompiled`.
  */
 
-/** The longest group of characters, in bytes of UTF-8, that is looked up as a whole. */
-const longestGroup = 5;
+/** Maximum size, in UTF-8 bytes, of a grapheme cluster that is looked up as one. */
+const maxClusterBytes = 5;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
 /**
- * Makes the normalizer of a table.
+ * Creates the normalizer of a table.
  *
- * @param charsmap in base64: the length of the trie in bytes (uint32, little-endian), the trie, then the replacements, each
- * ending in a 0.
+ * @param charsmap in base64: the length of the trie in bytes (uint32, little-endian), the trie, then the replacements,
+ * each terminated by a 0.
  * @throws RangeError if it is not such a table.
  */
 export function createCharsmapNormalizer(charsmap: string): (text: string) => string {
@@ -36,16 +37,16 @@ export function createCharsmapNormalizer(charsmap: string): (text: string) => st
   return (text) => {
     let normalized = '';
     for (const { segment } of segmenter.segment(text)) {
-      const whole = Buffer.byteLength(segment) <= longestGroup ? replacementOf(segment) : undefined;
-      normalized += whole ?? Array.from(segment, (character) => replacementOf(character) ?? character).join('');
+      const replacement = Buffer.byteLength(segment) <= maxClusterBytes ? replacementOf(segment) : undefined;
+      normalized += replacement ?? Array.from(segment, (character) => replacementOf(character) ?? character).join('');
     }
     return normalized;
   };
 }
 
 /**
- * Where the replacement of the shortest key that the bytes begin with starts. (SentencePiece takes the longest; the shortest
- * is what transformers does, whose tokenizers models are used with.)
+ * Returns the offset of the replacement for the shortest key that is a prefix of the bytes. SentencePiece takes the
+ * longest; transformers, whose tokenizers models are used with, takes the shortest.
  */
 function findShortestKey(trie: Uint32Array, bytes: Uint8Array): number | undefined {
   let node = offsetOf(trie[0]!);
@@ -61,7 +62,7 @@ function findShortestKey(trie: Uint32Array, bytes: Uint8Array): number | undefin
   return undefined;
 }
 
-/** How far a node's children lie from it, in units of the trie. */
+/** Returns the distance from a node to its children, in units of the trie. */
 function offsetOf(unit: number): number {
   return (unit >>> 10) << ((unit & 0x200) >>> 6);
 }

@@ -12,7 +12,7 @@ const { cases, maxTokens } = recorded;
 const published = { ...(await readTokenizerFiles(model, 'tokenizer_3', 't5')), maxTokens };
 const [charsmap] = (published.definition['normalizer'] as { normalizers: unknown[] }).normalizers;
 const metaspace = { type: 'Metaspace', replacement: '▁', str_rep: '▁', add_prefix_space: true };
-/** As transformers saved it until 2023: what the other has three normalizers for is a second splitter there. */
+/** The format of transformers until 2023: a second splitter instead of three normalizers. */
 const older: TokenizerFiles = {
   ...published,
   definition: {
@@ -28,18 +28,18 @@ describe.each([
 ])('the T5 tokenizer %s', (_, files) => {
   const tokenizer = new PromptTokenizer(files);
 
-  it.each(cases)('gives the ids that transformers gives for $text', ({ text, ids, cutTokens }) => {
+  it.each(cases)('returns the ids of transformers for $text', ({ text, ids, cutTokens }) => {
     const padding = Array.from({ length: maxTokens - ids.length }, () => 0);
     expect(tokenizer.encode(text)).toEqual({ ids: [...ids, ...padding], cutTokens });
   });
 
-  it('cuts before the end mark', () => {
+  it('cuts long texts before the end token', () => {
     const { ids, cutTokens } = tokenizer.encode('a cat '.repeat(2000));
     expect([ids.length, ids.at(-1)]).toEqual([maxTokens, files.endIds[0]]);
     expect(cutTokens).toBeGreaterThan(4000);
   });
 
-  it('is tried with the highest id there is', () => {
+  it('has trial ids with the highest id of the vocabulary', () => {
     expect(tokenizer.trialIds).toHaveLength(maxTokens);
     expect(tokenizer.trialIds.slice(0, 3)).toEqual([files.highestId, files.endIds[0], files.padId]);
   });
@@ -61,7 +61,7 @@ describe('the files of a T5 tokenizer', () => {
         (error: { code: string; message: string }) => error,
       );
 
-  it('are read at the length that diffusers cuts at, whatever model_max_length says', async () => {
+  it('are read with the maximum length of diffusers, whatever model_max_length says', async () => {
     expect(await readTokenizerFiles(directory, 'tokenizer_3', 't5')).toMatchObject({
       maxTokens: 256,
       endIds: [1],
@@ -69,7 +69,7 @@ describe('the files of a T5 tokenizer', () => {
     });
   });
 
-  it('say which is missing, and what can be done about spiece.model', async () => {
+  it('are reported if missing, with advice about spiece.model', async () => {
     await rm(join(directory, 'tokenizer_3/tokenizer.json'));
     expect(await failure()).toMatchObject({
       code: 'model_unsupported',
@@ -88,7 +88,7 @@ describe('the files of a T5 tokenizer', () => {
     [{ normalizer: { type: 'Precompiled', precompiled_charsmap: 'AAAA' } }, 'cannot be used: precompiled_'],
     [{ normalizer: { type: 'Precompiled', precompiled_charsmap: '////fw==' } }, 'cannot be used: precompi'],
     [{ pre_tokenizer: { type: 'Telepathy' } }, 'cannot be used: '],
-  ])('name the file and the field when tokenizer.json has %j', async (change, problem) => {
+  ])('are refused with file and field if tokenizer.json has %j', async (change, problem) => {
     const json = JSON.stringify({ ...published.definition, ...change });
     await writeFile(join(directory, 'tokenizer_3/tokenizer.json'), json);
     expect(await failure()).toMatchObject({
@@ -97,7 +97,7 @@ describe('the files of a T5 tokenizer', () => {
     });
   });
 
-  it('name a special token that is none', async () => {
+  it('are refused if a special token is not in the vocabulary', async () => {
     await writeFile(join(directory, 'tokenizer_3/tokenizer_config.json'), JSON.stringify({ eos_token: '<end>' }));
     const message = 'tokenizer_3/tokenizer_config.json: eos_token: "<end>" is not in the vocabulary';
     expect(await failure()).toMatchObject({ code: 'model_unsupported', message });

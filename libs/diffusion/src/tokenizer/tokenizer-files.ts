@@ -1,38 +1,40 @@
 /**
- * The files of the tokenizers of CLIP, T5 and GLM: tokenizer.json has all of one, but for the oldest of CLIP's. The
- * spiece.model that some repositories have in its place is SentencePiece's own format, which nothing here reads.
+ * Reads the files of CLIP, T5 and GLM tokenizers. tokenizer.json is complete, but the oldest CLIP models lack it. The
+ * spiece.model that some repositories have instead is SentencePiece's own format and not supported.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { checkModelJson, modelFileError, readModelConfig, unlessMissing } from '../model/model-file.ts';
-import type { TokenizerKind } from '../model/pipeline-classes.ts';
+import { checkModelJson, modelFileError, readModelConfig, unlessMissing } from '@darkroom/runtime/model-file';
 import { readClipDefinition, type TokenizerConfig, vocabularySchema } from './clip-definition.ts';
+
+/** Kinds of tokenizers; they differ in truncation, padding and special tokens. */
+export type TokenizerKind = 'clip' | 't5' | 'glm';
 
 export interface TokenizerFiles {
   readonly kind: TokenizerKind;
-  /** The structure of a tokenizer.json. */
+  /** The contents of a tokenizer.json. */
   readonly definition: Readonly<Record<string, unknown>>;
-  /** Token ids that come before each text, and after. What GLM has before it, the definition says. */
+  /** Token ids before and after each text. GLM's are in the definition instead. */
   readonly startIds: readonly number[];
   readonly endIds: readonly number[];
-  /** The token id that texts are filled up with. */
+  /** The id of the padding token. */
   readonly padId: number;
   readonly highestId: number;
   /** Relative to the model's directory. */
   readonly folder: string;
-  /** Which file the ids come from, relative to the model's directory. */
+  /** The file of the vocabulary, relative to the model's directory. */
   readonly vocabularyFile: string;
-  /** Tokens of a text that the model reads, marks at its ends included. */
+  /** Maximum number of tokens, including special tokens. */
   readonly maxTokens: number;
 }
 
-/** What all of OpenAI's CLIPs read. */
+/** Maximum tokens of all of OpenAI's CLIP models. */
 const clipTokens = 77;
-/** Above this, transformers says that it knows of no limit: it writes 10³⁰. */
+/** Values from here up mean "no limit": transformers writes 10³⁰. */
 const noMaxLength = 1e20;
 
-/** A token as tokenizer_config.json has it: the text, or an object with the text. */
+/** A token in tokenizer_config.json: the text, or an object with the text. */
 const token = z.union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)]);
 
 const fieldsSchema = z.record(z.string(), z.unknown());
@@ -49,7 +51,7 @@ const configSchemas: Readonly<Record<TokenizerKind, z.ZodType<TokenizerConfig>>>
       .pipe(z.number().int().min(3).max(100_000))
       .default(clipTokens),
   }),
-  // What their pipelines cut at (`max_sequence_length`) is not the `model_max_length` of a language model for long texts.
+  // These pipelines cut at their `max_sequence_length`, not at `model_max_length`, which is for long texts.
   t5: z
     .looseObject({ eos_token: token.default('</s>'), pad_token: token.default('<pad>') })
     .transform((config) => ({ ...config, model_max_length: 256 })),
@@ -71,7 +73,7 @@ const definitionSchemas: Readonly<Record<TokenizerKind, z.ZodType<Definition>>> 
   t5: z.looseObject({
     added_tokens: addedTokens.default([]),
     model: z.looseObject({
-      // Old files do not say it; others have vocabularies of another structure.
+      // Old files lack this field; other types have vocabularies of another structure.
       type: z.literal('Unigram').default('Unigram'),
       unk_id: z.number().int().min(0),
       vocab: z.array(z.tuple([z.string(), z.number()])).min(1),
@@ -83,14 +85,14 @@ const definitionSchemas: Readonly<Record<TokenizerKind, z.ZodType<Definition>>> 
   }),
 };
 
-const marks = {
+const specialTokens = {
   clip: { start: ['bos_token'], end: ['eos_token'] },
   t5: { start: [], end: ['eos_token'] },
   glm: { start: [], end: [] },
 } as const;
 
 /**
- * Reads a tokenizer of a model's directory.
+ * Reads a tokenizer from a model's directory.
  *
  * @param folder relative to the directory.
  * @throws DarkroomError `model_unsupported` naming the file and the field.
@@ -113,8 +115,8 @@ export async function readTokenizerFiles(
   return {
     kind,
     definition,
-    startIds: marks[kind].start.map(idOf),
-    endIds: marks[kind].end.map(idOf),
+    startIds: specialTokens[kind].start.map(idOf),
+    endIds: specialTokens[kind].end.map(idOf),
     padId: idOf('pad_token'),
     highestId: [...ids.values()].reduce((highest, id) => Math.max(highest, id), 0),
     folder,
@@ -124,10 +126,10 @@ export async function readTokenizerFiles(
 }
 
 /**
- * Reads tokenizer_config.json. Where that does not list all added tokens itself, as newer ones do, special_tokens_map.json
- * counts before it, as in transformers: the padding of Stable Diffusion 2 is only there.
+ * Reads tokenizer_config.json. Unless it lists all added tokens, as newer files do, special_tokens_map.json overrides
+ * it, as in transformers: only there is the padding token of Stable Diffusion 2.
  *
- * @returns `fileOf` says which of them a field is from.
+ * @returns `fileOf`: the file that a field comes from.
  */
 async function readConfig(directory: string, folder: string, schema: z.ZodType<TokenizerConfig>) {
   const configFile = `${folder}/tokenizer_config.json`;
@@ -155,7 +157,7 @@ async function readDefinition(
       const definition = await readClipDefinition(directory, folder, config);
       return { definition, vocabularyFile: `${folder}/vocab.json` };
     } catch (error) {
-      // As newer versions of transformers save it.
+      // Newer versions of transformers save only tokenizer.json.
       const definition = await complete();
       if (definition === undefined) throw error;
       return { definition, vocabularyFile: file };
@@ -163,8 +165,7 @@ async function readDefinition(
   }
   const definition = await complete();
   if (definition !== undefined) return { definition, vocabularyFile: file };
-  const isBeside = kind === 't5' && (await stat(join(directory, folder, 'spiece.model')).then(Boolean, () => false));
-  const advice =
-    'transformers makes the one from the other: T5TokenizerFast.from_pretrained(folder).save_pretrained(folder)';
-  throw modelFileError(file, isBeside ? `is missing; spiece.model beside it is not read. ${advice}` : 'is missing');
+  const hasSpiece = kind === 't5' && (await stat(join(directory, folder, 'spiece.model')).then(Boolean, () => false));
+  const advice = 'transformers converts it: T5TokenizerFast.from_pretrained(folder).save_pretrained(folder)';
+  throw modelFileError(file, hasSpiece ? `is missing; spiece.model beside it is not read. ${advice}` : 'is missing');
 }

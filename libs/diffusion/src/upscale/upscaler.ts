@@ -1,44 +1,44 @@
 /**
- * Enlarges pictures by a super-resolution graph, piece by piece, each with some of what lies around it: so memory is bounded whatever the
- * size, and no piece depends on who else is served. One tensor in and one out, of RGB in 0 … 1: as Optimum exports Swin2SR
- * (`pixel_values`, `reconstruction`), and as ESRGAN and its like are exported, whatever theirs are called.
+ * Upscales images with a super-resolution graph in tiles with overlap, so that memory is bounded for every size. The
+ * graph has one input and one output, RGB in 0 … 1, with any names: like Optimum's exports of Swin2SR (`pixel_values`,
+ * `reconstruction`), and exports of ESRGAN and similar models.
  */
-import { type Upscale, type UpscalePiece, upscalePiecesOf } from '@darkroom/kinds';
+import { type Upscale, type UpscaleTile, upscaleTilesOf } from '@darkroom/kinds';
 import type { OnnxSession } from '@darkroom/runtime';
-import { type LoadedGraph, tryGraph } from '../graphs/load-graph.ts';
-import { modelFileError } from '../model/model-file.ts';
-import type { RgbPicture } from '../safety/resample.ts';
-import { roundHalfEven } from '../schedulers/schedule/timestep-grid.ts';
+import { type LoadedGraph, tryGraph } from '../onnx/load-graph.ts';
+import { modelFileError } from '@darkroom/runtime/model-file';
+import type { RgbImage } from '../safety/resample.ts';
+import { roundHalfEven } from '../schedulers/numpy.ts';
 
-/** Pixels of the picture that a graph is tried with: no square, for one that takes a single size to be found out. */
+/** Size of the trial image. Not square, to detect graphs that accept a single size. */
 const trial = { width: 64, height: 48 };
 
 /**
- * Takes a graph for an upscaler, and calls it once.
+ * Creates an upscaler from a graph, and calls it once.
  *
- * @throws DarkroomError `model_unsupported` naming the file if it is none, or `out_of_memory`.
+ * @throws DarkroomError `model_unsupported` naming the file if it is not an upscaler, or `out_of_memory`.
  */
 export async function loadUpscaler({ file, session }: LoadedGraph, upscale: Upscale): Promise<Upscaler> {
   const [input, ...others] = session.inputs;
   if (input === undefined || others.length > 0) {
     const names = session.inputs.map(({ name }) => name).join(', ');
-    throw modelFileError(file, `takes ${names}; expected one input, of pictures`);
+    throw modelFileError(file, `has the inputs ${names}; expected one, of images`);
   }
   const upscaler = new Upscaler(session, upscale);
   const { width, height } = trial;
   await tryGraph({
     file,
     run: () => upscaler.run(new Float32Array(3 * width * height), trial),
-    takes: `${input.name} [1, 3, ${height}, ${width}]`,
-    gives: [1, 3, height * upscale, width * upscale],
+    inputs: `${input.name} [1, 3, ${height}, ${width}]`,
+    outputDims: [1, 3, height * upscale, width * upscale],
   });
   return upscaler;
 }
 
-/** A picture that becomes larger. */
-export interface Enlarging {
-  readonly picture: RgbPicture;
-  /** RGB of the larger one. */
+/** An image that is being upscaled. */
+export interface UpscaleJob {
+  readonly image: RgbImage;
+  /** RGB of the upscaled image. */
   readonly target: Uint8Array;
 }
 
@@ -52,30 +52,30 @@ export class Upscaler {
   }
 
   /**
-   * Enlarges one piece.
+   * Upscales one tile.
    *
-   * @param at its number, across and then down; as many as `upscaleSteps` says.
+   * @param at index of the tile, row by row; `upscaleSteps` returns their number.
    * @throws DarkroomError if the graph fails.
    */
-  async enlarge({ picture, target }: Enlarging, at: number): Promise<void> {
-    const columns = upscalePiecesOf(picture.width);
+  async upscaleTile({ image, target }: UpscaleJob, at: number): Promise<void> {
+    const columns = upscaleTilesOf(image.width);
     const across = columns[at % columns.length]!;
-    const down = upscalePiecesOf(picture.height)[Math.floor(at / columns.length)]!;
+    const down = upscaleTilesOf(image.height)[Math.floor(at / columns.length)]!;
     const size = { width: across.to - across.from, height: down.to - down.from };
-    const { data } = await this.run(cut(picture, across, down), size);
-    this.#paste(data, { target, targetWidth: picture.width * this.upscale, across, down });
+    const { data } = await this.run(cut(image, across, down), size);
+    this.#paste(data, { target, targetWidth: image.width * this.upscale, across, down });
   }
 
-  /** @param sample 3 × height × width. */
+  /** Runs the graph. @param sample 3 × height × width. */
   run(sample: Float32Array, { width, height }: { width: number; height: number }) {
-    const { inputs, outputs } = this.#session;
-    return this.#session.run({ [inputs[0]!.name]: { data: sample, dims: [1, 3, height, width] } }, outputs[0]!.name);
+    const input = this.#session.inputs[0]!.name;
+    return this.#session.run({ [input]: { data: sample, dims: [1, 3, height, width] } });
   }
 
-  /** What a piece is asked for, in 8 bits. */
+  /** Writes a tile without its overlap to the target, in 8 bits. */
   #paste(
     sample: Float32Array,
-    options: { target: Uint8Array; targetWidth: number; across: UpscalePiece; down: UpscalePiece },
+    options: { target: Uint8Array; targetWidth: number; across: UpscaleTile; down: UpscaleTile },
   ): void {
     const { target, targetWidth, across, down } = options;
     const { upscale } = this;
@@ -94,8 +94,8 @@ export class Upscaler {
   }
 }
 
-/** As the graph takes it: 3 × height × width, 0 … 1. */
-function cut({ data, width }: RgbPicture, across: UpscalePiece, down: UpscalePiece): Float32Array {
+/** Returns a tile as the graph's input: 3 × height × width, 0 … 1. */
+function cut({ data, width }: RgbImage, across: UpscaleTile, down: UpscaleTile): Float32Array {
   const pixels = (across.to - across.from) * (down.to - down.from);
   const sample = new Float32Array(3 * pixels);
   let at = 0;

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import { GroupMoments } from './group-moments.ts';
 
-/** 4 channels, 5 rows, 3 columns, far from 0: where sums of squares around 0 would cancel out. */
+/** 4 channels, 5 rows, 3 columns of values far from 0, for which sums of squares around 0 would cancel. */
 const data = Float32Array.from({ length: 60 }, (_, at) => 1000 + Math.sin(at) * (at < 30 ? 1 : 5));
 const dims = [1, 4, 5, 3];
 
-it('has the mean and the deviation of each group, in pieces as in one', () => {
+it('computes the mean and the deviation of each group, the same from tiles as from one tensor', () => {
   const pieces = new GroupMoments(2);
   for (const [first, count] of [
     [0, 1],

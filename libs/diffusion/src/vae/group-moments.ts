@@ -1,8 +1,8 @@
 import type { FloatTensor } from '@darkroom/runtime';
 
 /**
- * Mean and variance of each group of a tensor's channels, from pieces of it. Sums of a piece's squares are around its own
- * mean and put together by Chan's formula: those around 0 would cancel out.
+ * Accumulates mean and variance of each group of channels from tiles. Sums of squares are taken around each tile's own
+ * mean and combined by Chan's formula: sums around 0 would cancel.
  * Source: Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances".
  */
 export class GroupMoments {
@@ -12,7 +12,7 @@ export class GroupMoments {
     this.#groups = Array.from({ length: groups }, () => ({ count: 0, mean: 0, squares: 0 }));
   }
 
-  /** Adds rows of a piece, whose dimensions are 1, channels, height and width. */
+  /** Adds rows of a tile, whose dimensions are 1, channels, height and width. */
   add({ data, dims }: FloatTensor, { first, count }: { first: number; count: number }): void {
     const [, channels = 0, height = 0, width = 0] = dims;
     const perGroup = channels / this.#groups.length;
@@ -24,7 +24,7 @@ export class GroupMoments {
     }
   }
 
-  /** As a norm takes them: means, and one over the standard deviations. */
+  /** Returns a norm's inputs: means, and one over the standard deviations. */
   read(epsilon: number): { means: Float32Array; inverses: Float32Array } {
     const means = Float32Array.from(this.#groups, ({ mean }) => mean);
     const inverses = Float32Array.from(this.#groups, ({ count, squares }) => 1 / Math.sqrt(squares / count + epsilon));
@@ -35,7 +35,7 @@ export class GroupMoments {
 interface Moments {
   count: number;
   mean: number;
-  /** Of the distances from the mean. */
+  /** Sum of squared deviations from the mean. */
   squares: number;
 }
 

@@ -1,10 +1,13 @@
-import type { FloatTensor, TensorValue } from '@darkroom/runtime';
+import { type FloatTensor, lengthOf, type TensorValue } from '@darkroom/runtime';
 
-/** A tensor of the whole picture. Its last dimensions are rows and what is in one of them: pixels, or a query. */
+/** A tensor of the complete image. Its last two dimensions are rows and the contents of a row: pixels, or a query. */
 export interface Plane {
   readonly data: Float32Array;
   readonly dims: readonly number[];
 }
+
+/** channels, height, width */
+export type LatentDims = readonly [number, number, number];
 
 export function rowsOf({ dims }: Pick<Plane, 'dims'>): number {
   return dims.at(-2) ?? 1;
@@ -14,10 +17,10 @@ export function withRows(dims: readonly number[], rows: number): readonly number
   return [...dims.slice(0, -2), rows, ...dims.slice(-1)];
 }
 
-/** Copies the rows of a plane between two, into an array of as many values to use again, if there is one. */
+/** Copies a range of a plane's rows, into the given array if there is one. */
 export function cutRows(
   { data, dims }: Plane,
-  { from, to, into }: { from: number; to: number; into?: Float32Array | undefined },
+  { from, to, into }: { from: number; to: number; into?: Float32Array },
 ): TensorValue {
   const [channels, height, width] = flatten(dims);
   const size = (to - from) * width;
@@ -29,7 +32,7 @@ export function cutRows(
   return { data: rows, dims: withRows(dims, to - from) };
 }
 
-/** Copies rows of a piece, from its `first`, into a plane whose other dimensions are the same, from `top`. */
+/** Copies `count` rows of a tile, starting with its row `first`, into a plane at row `top`. */
 export function pasteRows(
   piece: FloatTensor,
   plane: Plane,
@@ -43,12 +46,7 @@ export function pasteRows(
   }
 }
 
-/** Values of a tensor. */
-export function lengthOf(dims: readonly number[]): number {
-  return dims.reduce((product, side) => product * side, 1);
-}
-
-/** With all dimensions before the last two as one. */
+/** Merges all dimensions before the last two into one. */
 function flatten(dims: readonly number[]): [number, number, number] {
   const [height = 1, width = 1] = dims.slice(-2);
   return [lengthOf(dims.slice(0, -2)), height, width];

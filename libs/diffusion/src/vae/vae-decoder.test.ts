@@ -1,4 +1,4 @@
-/** The decoders of real exports, in pieces: the embedded model's, and a small one with attention. */
+/** Tests tiled decoding with exported decoders: the embedded model's, one with attention, one with 16 channels. */
 import { cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -7,7 +7,7 @@ import { dilateConvolution, externalizeWeights } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { TorchGenerator } from '../random/torch-generator.ts';
 import { loadPipeline } from '../pipelines/load-pipeline.ts';
-import { interleaveSample } from '../picture/latents-to-rgb.ts';
+import { interleaveSample } from '../image/latents-to-rgb.ts';
 import { VaeDecoder } from './vae-decoder.ts';
 
 const root = resolve(import.meta.dirname, '../../../..');
@@ -22,7 +22,7 @@ const sixteenChannels = {
 };
 const encoder = join(root, 'models/emoji-sd/text_encoder/model_int8.onnx');
 
-async function createDecoder({ path, factor }: { path: string; factor: number }, side: number, cutAs = path) {
+async function createDecoder({ path, factor }: { path: string; factor: number }, side: number, graph = path) {
   const session = await loadOnnxSession({ file: path, threads: 1 });
   onTestFinished(() => session.dispose());
   const parts = { bytes: 0, disposed: 0, error: 1 };
@@ -38,7 +38,7 @@ async function createDecoder({ path, factor }: { path: string; factor: number },
       dispose: () => part.dispose().finally(() => (parts.disposed += 1)),
     };
   };
-  const decoder = new VaeDecoder({ file: 'vae', path: cutAs, session, loadPart, factor, wholePixels: side ** 2 });
+  const decoder = new VaeDecoder({ file: 'vae', path: graph, session, loadPart, factor, maxUntiledPixels: side ** 2 });
   return { decoder, session, parts };
 }
 
@@ -48,20 +48,20 @@ function noise(dims: readonly number[]): Float32Array {
   return latents.map((value) => value * 2);
 }
 
-const worstPixel = (left: Uint8Array, right: Uint8Array): number =>
+const maxPixelDifference = (left: Uint8Array, right: Uint8Array): number =>
   left.reduce((worst, value, at) => Math.max(worst, Math.abs(value - right[at]!)), 0);
 
 async function decodeBoth(decoder: VaeDecoder, session: OnnxSession, dims: readonly [number, number, number]) {
   const latents = noise(dims);
-  const whole = await session.run({ latent_sample: { data: latents, dims: [1, ...dims] } }, 'sample');
-  return { pieces: interleaveSample(await decoder.decode(latents, dims)), whole: interleaveSample(whole.data) };
+  const untiled = await session.run({ latent_sample: { data: latents, dims: [1, ...dims] } }, 'sample');
+  return { decoded: interleaveSample(await decoder.decode(latents, dims)), untiled: interleaveSample(untiled.data) };
 }
 
-describe('a VAE decoder that decodes in pieces', () => {
+describe('a VAE decoder that decodes in tiles', () => {
   it.each([
     ['emojis', emojis, 64, [4, 16, 16]],
     ['emojis', emojis, 200, [4, 40, 32]],
-    // The other shapes with what takes a tenth of the time.
+    // Test more shapes with decoders that take a tenth of the time.
     ['attention', tiny, 8, [4, 16, 16]],
     ['attention', tiny, 8, [4, 24, 14]],
     ['attention', tiny, 16, [4, 32, 32]],
@@ -69,45 +69,45 @@ describe('a VAE decoder that decodes in pieces', () => {
     ['attention', tiny, 25, [4, 40, 12]],
     ['attention', tiny, 24, [4, 36, 36]],
     ['16 channels', sixteenChannels, 16, [16, 24, 16]],
-  ] as const)('makes with %s the picture that it makes in one go', async (_name, model, side, dims) => {
+  ] as const)('decodes the same image in tiles as in one call with %s', async (_name, model, side, dims) => {
     const { decoder, session, parts } = await createDecoder(model, side);
-    await decoder.tryPieces([dims[0], 8, 8]);
+    await decoder.tryTiles([dims[0], 8, 8]);
     expect(decoder.remark).toBeUndefined();
-    const { pieces, whole } = await decodeBoth(decoder, session, dims);
-    // Two would do. Where a level lies between, sums in another order tip it over.
-    expect(worstPixel(pieces, whole)).toBeLessThanOrEqual(1);
+    const { decoded, untiled } = await decodeBoth(decoder, session, dims);
+    // One of 255 levels: a different order of summation can change the rounding.
+    expect(maxPixelDifference(decoded, untiled)).toBeLessThanOrEqual(1);
     expect(parts.disposed).toBeGreaterThan(0);
   });
 
-  it('decodes a picture that is no larger than a piece in one go, to the byte', async () => {
+  it('decodes an image of at most maxUntiledPixels in one call, to the same bytes', async () => {
     const { decoder, session, parts } = await createDecoder(emojis, 128);
-    await decoder.tryPieces([4, 8, 8]);
+    await decoder.tryTiles([4, 8, 8]);
     parts.bytes = 0;
-    const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
-    expect([Buffer.compare(pieces, whole), parts.bytes]).toEqual([0, 0]);
+    const { decoded, untiled } = await decodeBoth(decoder, session, [4, 16, 16]);
+    expect([Buffer.compare(decoded, untiled), parts.bytes]).toEqual([0, 0]);
   });
 
-  it('takes weights from beside the graph', async () => {
+  it('reads weights from a file beside the graph', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     const path = join(directory, 'model.onnx');
     cpSync(emojis.path, path);
     externalizeWeights(path, 'model.onnx_data');
     const { decoder, session } = await createDecoder({ path, factor: 8 }, 64);
-    await decoder.tryPieces([4, 8, 8]);
-    const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
+    await decoder.tryTiles([4, 8, 8]);
+    const { decoded, untiled } = await decodeBoth(decoder, session, [4, 16, 16]);
     expect(decoder.remark).toBeUndefined();
-    expect(worstPixel(pieces, whole)).toBeLessThanOrEqual(1);
+    expect(maxPixelDifference(decoded, untiled)).toBeLessThanOrEqual(1);
   });
 
-  it('fails, rather than make another picture, if its weights are cut short meanwhile', async () => {
+  it('fails, instead of returning a wrong image, if the weights file was truncated after loading', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     const path = join(directory, 'model.onnx');
     cpSync(tiny.path, path);
     externalizeWeights(path, 'model.onnx_data');
     const { decoder } = await createDecoder(tiny, 8, path);
-    await decoder.tryPieces([4, 8, 8]);
+    await decoder.tryTiles([4, 8, 8]);
     expect(decoder.remark).toBeUndefined();
     const weights = join(directory, 'model.onnx_data');
     truncateSync(weights, statSync(weights).size - 64);
@@ -116,36 +116,36 @@ describe('a VAE decoder that decodes in pieces', () => {
   });
 
   it.each([
-    ['is that of something else', encoder, /cannot be cut: it has several inputs or outputs$/],
-    ['is damaged', 'damaged', /cannot be cut: it is cut short/],
-  ])('decodes in one go, and says why, if the graph %s', async (_what, path, reason) => {
-    const cutAs = path === 'damaged' ? damagedCopy() : path;
-    const { decoder, session } = await createDecoder(tiny, 8, cutAs);
-    await decoder.tryPieces([4, 8, 8]);
+    ['belongs to another component', encoder, /cannot be tiled: it has several inputs or outputs$/],
+    ['is truncated', 'truncated', /cannot be tiled: it is cut short/],
+  ])('decodes in one call, and reports why, if the graph %s', async (_what, path, reason) => {
+    const graph = path === 'truncated' ? truncatedCopy() : path;
+    const { decoder, session } = await createDecoder(tiny, 8, graph);
+    await decoder.tryTiles([4, 8, 8]);
     expect(decoder.remark).toMatch(reason);
-    const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
-    expect(Buffer.compare(pieces, whole)).toBe(0);
+    const { decoded, untiled } = await decodeBoth(decoder, session, [4, 16, 16]);
+    expect(Buffer.compare(decoded, untiled)).toBe(0);
   });
 
-  it('decodes in one go, and says why, if the parts give something else', async () => {
+  it('decodes in one call, and reports why, if the tiles give a different result', async () => {
     const { decoder, session, parts } = await createDecoder(emojis, 64);
     parts.error = 1.02;
-    await decoder.tryPieces([4, 8, 8]);
-    expect(decoder.remark).toMatch(/cannot be cut: it differs by 0\.\d+ then$/);
-    const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
-    expect(Buffer.compare(pieces, whole)).toBe(0);
+    await decoder.tryTiles([4, 8, 8]);
+    expect(decoder.remark).toMatch(/cannot be tiled: tiles differ by 0\.\d+$/);
+    const { decoded, untiled } = await decodeBoth(decoder, session, [4, 16, 16]);
+    expect(Buffer.compare(decoded, untiled)).toBe(0);
   });
 
-  it('frees what it has loaded when it fails, and says so', async () => {
+  it('disposes of the loaded part when it fails, and throws the failure', async () => {
     const { decoder, parts } = await createDecoder(emojis, 64);
-    await decoder.tryPieces([4, 8, 8]);
+    await decoder.tryTiles([4, 8, 8]);
     parts.disposed = 0;
     await expect(decoder.decode(noise([3, 16, 16]), [3, 16, 16])).rejects.toMatchObject({ code: 'engine_failed' });
     expect(parts.disposed).toBe(1);
   });
 });
 
-it('is what a pipeline ends large pictures with', async () => {
+it('a pipeline decodes large images in tiles', async () => {
   const input = {
     prompt: 'a red apple on a white background',
     negativePrompt: '',
@@ -158,20 +158,20 @@ it('is what a pipeline ends large pictures with', async () => {
     scheduler: 'dpmpp_2m',
     previewEvery: 0,
   };
-  const pictures: Uint8Array[] = [];
+  const images: Uint8Array[] = [];
   for (const vaeTileSize of [64, 1024]) {
     const pipeline = await loadPipeline({ directory: join(root, 'models/emoji-sd'), threads: 1, vaeTileSize });
     expect(pipeline.components.filter(({ remark }) => remark !== undefined)).toEqual([]);
     const [row] = await pipeline.createRows({ id: 'request', input });
     while (!row!.isDone) await pipeline.step([row!]);
-    pictures.push((await pipeline.finish(row!)).data);
+    images.push((await pipeline.finish(row!)).data);
     await pipeline.dispose();
   }
-  expect(worstPixel(pictures[0]!, pictures[1]!)).toBeLessThanOrEqual(1);
+  expect(maxPixelDifference(images[0]!, images[1]!)).toBeLessThanOrEqual(1);
 });
 
-// Its smallest latents are 2 × 2, of which any piece is the whole.
-it('is tried by a pipeline on latents that are really cut', async () => {
+// The smallest latents of this model, 2 × 2, fit into one tile.
+it('a pipeline tries tiled decoding on latents that span several tiles', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   cpSync(join(dirname(sixteenChannels.path), '..'), directory, { recursive: true });
@@ -181,12 +181,12 @@ it('is tried by a pipeline on latents that are really cut', async () => {
     return pipeline.components.find(({ part }) => part === 'vae_decoder')!.remark;
   };
   expect(await load()).toBeUndefined();
-  // Pixels that depend on others so far away are in no piece.
+  // With this dilation, a pixel depends on latents outside its tile.
   dilateConvolution(join(directory, 'vae_decoder/model.onnx'), { weights: 'v10', dilation: 9 });
-  expect(await load()).toMatch(/cannot be cut: it differs by \d/);
+  expect(await load()).toMatch(/cannot be tiled: tiles differ by \d/);
 });
 
-function damagedCopy(): string {
+function truncatedCopy(): string {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const path = join(directory, 'model.onnx');

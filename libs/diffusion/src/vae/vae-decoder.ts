@@ -1,32 +1,35 @@
-import type { OnnxSession } from '@darkroom/runtime';
+import { lengthOf, type OnnxSession } from '@darkroom/runtime';
 import { ProtobufError } from '../onnx/protobuf-file.ts';
-import { type DecoderPart, splitDecoder, UncuttableError } from '../onnx/split-decoder.ts';
+import { type DecoderPart, splitDecoder, UnsplittableError } from '../onnx/split-decoder.ts';
 import { TorchGenerator } from '../random/torch-generator.ts';
-import { decodeInPieces } from './decode-in-pieces.ts';
+import { decodeInTiles } from './decode-in-tiles.ts';
+import type { LatentDims } from './plane.ts';
 
-/** How far a picture that was decoded in pieces may be from the whole, in values of −1 … 1: two of 255 levels. */
-const largestDifference = 2 / 127.5;
+/** Maximum difference of a tiled image from one decoded in one call, in values of −1 … 1: two of 255 levels. */
+const maxDifference = 2 / 127.5;
 
-/** Pixels. Of 256 channels, as such decoders have at most, ONNX Runtime needs half a gigabyte for it. */
-const largestPiece = 256 ** 2;
+/**
+ * Maximum pixels per tile. With 256 channels, the maximum of such decoders, ONNX Runtime needs half a gigabyte for it.
+ */
+const maxTilePixels = 256 ** 2;
 
 export interface VaeDecoderOptions {
   /** Relative to the model's directory. */
   file: string;
-  /** The graph's, absolute. */
+  /** Absolute path of the graph. */
   path: string;
   session: OnnxSession;
   loadPart: (file: Uint8Array) => Promise<OnnxSession>;
-  /** Pixels of the picture for one of the latents, each way. */
+  /** Pixels per latent, in each direction. */
   factor: number;
-  /** Pictures of more pixels are decoded in pieces. */
-  wholePixels: number;
+  /** Images with more pixels are decoded in tiles. */
+  maxUntiledPixels: number;
 }
 
-/** Turns latents into pictures: in one go, or large ones in pieces. */
+/** Decodes latents to images: in one call, or large ones in tiles. */
 export class VaeDecoder {
   readonly options: VaeDecoderOptions;
-  /** Why large pictures are decoded in one go, if they are. */
+  /** The reason why large images are decoded in one call; undefined if they are tiled. */
   remark: string | undefined;
   #parts: readonly DecoderPart[] | undefined;
 
@@ -35,54 +38,54 @@ export class VaeDecoder {
   }
 
   /**
-   * Finds out whether the decoder can be cut: whether small latents become the same in pieces as in one go. If not, that
-   * is a remark and no error.
+   * Tries tiled decoding: compares small latents decoded in tiles with the same in one call. If they differ or
+   * splitting fails, sets `remark` instead of throwing.
    *
-   * @param dims of the latents: channels, height and width. What one piece holds whole tells nothing.
+   * @param dims of the latents: channels, height and width. They must span several tiles.
    */
-  async tryPieces(dims: readonly [number, number, number]): Promise<void> {
+  async tryTiles(dims: LatentDims): Promise<void> {
     const { path, factor, loadPart: load } = this.options;
-    const latents = new Float32Array(dims[0] * dims[1] * dims[2]);
+    const latents = new Float32Array(lengthOf(dims));
     new TorchGenerator({ seed: 0 }).fillNormal(latents);
     try {
       const parts = splitDecoder(path);
-      const whole = await this.#decodeWhole(latents, dims);
-      // As small as pieces can be.
-      const pieces = await decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels: factor, factor });
-      const difference = worstDifference(whole, pieces);
-      if (!(difference <= largestDifference)) throw new UncuttableError(`it differs by ${difference} then`);
+      const untiled = await this.#decodeUntiled(latents, dims);
+      // The smallest possible tiles.
+      const tiled = await decodeInTiles({ parts, load, latents, latentDims: dims, tilePixels: factor, factor });
+      const difference = maxDifferenceOf(untiled, tiled);
+      if (!(difference <= maxDifference)) throw new UnsplittableError(`tiles differ by ${difference}`);
       this.#parts = parts;
     } catch (error) {
-      const isExpected = error instanceof UncuttableError || error instanceof ProtobufError;
-      const reason = isExpected ? error.message : `in parts it fails: ${messageOf(error)}`;
-      this.remark = `large pictures are decoded in one go, because the decoder cannot be cut: ${reason}`;
+      const isExpected = error instanceof UnsplittableError || error instanceof ProtobufError;
+      const reason = isExpected ? error.message : `tiled decoding failed: ${messageOf(error)}`;
+      this.remark = `large images are decoded in one call, because the decoder cannot be tiled: ${reason}`;
     }
   }
 
   /**
-   * Decodes one picture.
+   * Decodes one image.
    *
    * @param dims channels, height and width of the latents.
    * @returns 3 × height × width, −1 … 1.
    * @throws DarkroomError if the graph fails.
    */
-  async decode(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
-    const { factor, wholePixels, loadPart: load } = this.options;
+  async decode(latents: Float32Array, dims: LatentDims): Promise<Float32Array> {
+    const { factor, maxUntiledPixels: wholePixels, loadPart: load } = this.options;
     const parts = this.#parts;
     const isLarge = dims[1] * dims[2] * factor * factor > wholePixels;
-    if (!isLarge || parts === undefined) return this.#decodeWhole(latents, dims);
-    const piecePixels = Math.min(wholePixels / 4, largestPiece);
-    return decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels, factor });
+    if (!isLarge || parts === undefined) return this.#decodeUntiled(latents, dims);
+    const tilePixels = Math.min(wholePixels / 4, maxTilePixels);
+    return decodeInTiles({ parts, load, latents, latentDims: dims, tilePixels, factor });
   }
 
-  async #decodeWhole(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
+  async #decodeUntiled(latents: Float32Array, dims: LatentDims): Promise<Float32Array> {
     const { session } = this.options;
-    return (await session.run({ latent_sample: { data: latents, dims: [1, ...dims] } }, session.outputs[0]!.name)).data;
+    return (await session.run({ latent_sample: { data: latents, dims: [1, ...dims] } })).data;
   }
 }
 
-/** NaN if one of them is not a number, and Infinity if they are of different lengths. */
-function worstDifference(left: Float32Array, right: Float32Array): number {
+/** Returns the maximum difference; NaN if a value is NaN, Infinity if the lengths differ. */
+function maxDifferenceOf(left: Float32Array, right: Float32Array): number {
   if (left.length !== right.length) return Infinity;
   let worst = 0;
   for (const [at, value] of left.entries()) worst = Math.max(worst, Math.abs(clamp(value) - clamp(right[at]!)));

@@ -1,16 +1,15 @@
-import type { OnnxSession } from '@darkroom/runtime';
-import { tryGraph } from '../graphs/load-graph.ts';
-import type { LatentFacts } from '../model/facts/latent-facts.ts';
-import { modelFileError } from '../model/model-file.ts';
-import { lengthOf } from './plane.ts';
+import { lengthOf, type OnnxSession } from '@darkroom/runtime';
+import { tryGraph } from '../onnx/load-graph.ts';
+import type { LatentConfig } from '../model/config/latent-config.ts';
+import { modelFileError } from '@darkroom/runtime/model-file';
 
-/** What logarithms of variances are kept within (diffusers `DiagonalGaussianDistribution`). */
+/** Range that log variances are clamped to (diffusers `DiagonalGaussianDistribution`). */
 const logVariances = { min: -30, max: 20 };
 
-/** What a picture may be as latents: for each of them a normal distribution. Not scaled yet. */
+/** The encoder's output: a normal distribution for each latent. Not scaled yet. */
 export interface LatentDistribution {
   readonly mean: Float32Array;
-  /** Standard deviations; absent where the encoder gives latents themselves. */
+  /** Standard deviations; absent if the encoder returns latents. */
   readonly deviation?: Float32Array;
 }
 
@@ -18,18 +17,18 @@ export interface VaeEncoderOptions {
   /** Relative to the model's directory. */
   file: string;
   session: OnnxSession;
-  latents: LatentFacts;
+  latents: LatentConfig;
 }
 
 /**
- * Turns pictures into latents.
+ * Encodes images to latents.
  *
- * Known limit: a picture is encoded in one go, however large it is.
+ * Known limit: an image is encoded in one call, whatever its size.
  */
 export class VaeEncoder {
   readonly #options: VaeEncoderOptions;
 
-  /** @throws DarkroomError `model_unsupported` if the graph has more inputs than the picture. */
+  /** Creates an encoder. @throws DarkroomError `model_unsupported` if the graph has more inputs than the image. */
   constructor(options: VaeEncoderOptions) {
     const { file, session } = options;
     this.#options = options;
@@ -38,17 +37,14 @@ export class VaeEncoder {
   }
 
   /**
-   * Encodes one picture, always alone, so that its numbers do not depend on which others came with it.
+   * Encodes one image, always in a call of its own, so that its numbers do not depend on other images.
    *
-   * @param picture 3 × height × width, −1 … 1.
+   * @param image 3 × height × width, −1 … 1.
    * @throws DarkroomError if the graph fails.
    */
-  async encode(
-    picture: Float32Array,
-    { width, height }: { width: number; height: number },
-  ): Promise<LatentDistribution> {
+  async encode(image: Float32Array, { width, height }: { width: number; height: number }): Promise<LatentDistribution> {
     const { latents } = this.#options;
-    const { data } = await this.#run(picture, [1, 3, height, width]);
+    const { data } = await this.#run(image, [1, 3, height, width]);
     const length = lengthOf([latents.channels, height / latents.factor, width / latents.factor]);
     if (data.length === length) return { mean: data };
     const deviation = data.slice(length).map((logVariance) => {
@@ -62,7 +58,7 @@ export class VaeEncoder {
    * Calls the graph once, with a grey square.
    *
    * @param side pixels.
-   * @throws DarkroomError naming the file, if it gives neither moments nor latents.
+   * @throws DarkroomError naming the file, if it returns neither moments nor latents.
    */
   async try(side: number): Promise<void> {
     const { file, session, latents } = this.#options;
@@ -71,13 +67,13 @@ export class VaeEncoder {
     const result = run();
     const small = side / latents.factor;
     const { dims } = await result.catch(() => ({ dims: [] }));
-    // As many channels again are the logarithms of variances.
+    // Twice the channels if the output includes log variances.
     const channels = dims[1] === latents.channels ? latents.channels : latents.channels * 2;
-    await tryGraph({ file, run: () => result, takes, gives: [1, channels, small, small] });
+    await tryGraph({ file, run: () => result, inputs: takes, outputDims: [1, channels, small, small] });
   }
 
-  #run(picture: Float32Array, dims: readonly number[]) {
+  #run(image: Float32Array, dims: readonly number[]) {
     const { session } = this.#options;
-    return session.run({ [session.inputs[0]!.name]: { data: picture, dims } }, session.outputs[0]!.name);
+    return session.run({ [session.inputs[0]!.name]: { data: image, dims } });
   }
 }

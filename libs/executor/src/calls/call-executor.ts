@@ -1,24 +1,35 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { DarkroomError, type ModelCard, type RowRequest, within } from '@darkroom/core';
+import {
+  backOffMs,
+  DarkroomError,
+  type FailureCode,
+  type ModelCard,
+  retry,
+  type RowRequest,
+  withTimeLimit,
+} from '@darkroom/core';
 import type { ExecutorListener, RequestEndEvent } from '../executor-event.ts';
 import type { Executor, ExecutorHealth } from '../executor.ts';
-import { UpstreamError } from '../upstream/upstream-error.ts';
-import type { Caller } from './caller.ts';
-import { Patience } from './patience.ts';
+import { UpstreamError } from './backend-error.ts';
+import type { BackendClient } from './backend-client.ts';
+import { SilenceTimer } from './silence-timer.ts';
 
 export interface CallOptions {
-  /** Calls at once at most, of those that the other side takes; where neither says it, 8. */
+  /** Max concurrent calls, capped by the backend's own limit; 8 if neither is known. */
   maxSlots?: number | undefined;
-  /** Between two looks whether it lives, ms. */
+  /** Interval between health checks, ms. */
   checkEveryMs?: number;
-  /** How long it may take to say that it lives, and how long a call may be silent once it has begun to speak, ms. */
-  patienceMs?: number;
-  /** How long one try to start it may take, ms; as long as that by default. */
-  startPatienceMs?: number;
-  /** Between two looks of which one failed; and the first pause of those in which `start` waits for it, ms: each is twice the one before, up to 20 times this. */
+  /** Timeout of a health check, and of silence within a call after its first output event, ms. */
+  timeoutMs?: number;
+  /** Timeout of one attempt to start the backend, ms. Default: `timeoutMs`. */
+  startTimeoutMs?: number;
+  /**
+   * Delay before a failed health check is repeated, and first delay between attempts to start, ms. The latter doubles
+   * with each attempt, up to 20 times this value.
+   */
   retryMs?: number;
   onEvents: ExecutorListener;
-  /** Hears why `start` waits, each time it has looked; and why nothing can be made, where only an operator can help. */
+  /** Receives the reason after each failed attempt to start, and when only an operator can fix the backend. */
   onWaiting?: (reason: string) => void;
 }
 
@@ -26,49 +37,49 @@ export interface CallOptions {
 interface OpenRequest {
   readonly id: string;
   readonly input: unknown;
-  /** Outputs that are yet to come. */
+  /** Number of outputs still to come. */
   left: number;
-  /** Aborted when nothing more of it is wanted. */
+  /** Aborts when the request is canceled, fails or its results are no longer wanted. */
   readonly controller: AbortController;
 }
 
-const longestPauses = 20;
-const unsaidSlots = 8;
+const maxPauseFactor = 20;
+const defaultSlots = 8;
 
-/** Hands whole requests to somebody who runs the model, one call for each output, and says what comes back. */
+/** Runs requests on a backend (an upstream server or a custom module), one call per output. */
 export class CallExecutor implements Executor {
   readonly #options: Required<Omit<CallOptions, 'maxSlots'>> & Pick<CallOptions, 'maxSlots'>;
-  readonly #caller: Caller;
-  /** Aborted when it is stopped, or the other side is lost; undefined while it is neither started nor starting. */
+  readonly #caller: BackendClient;
+  /** Aborts when the executor stops or loses its backend; undefined unless started or starting. */
   #life: AbortController | undefined;
   #isReady = false;
   #maxSlots: number;
   readonly #open = new Map<string, OpenRequest>();
-  /** Outputs that wait for a place. */
-  #line: { request: OpenRequest; index: number }[] = [];
+  /** Outputs that wait for a free slot. */
+  #queue: { request: OpenRequest; index: number }[] = [];
   #calls = 0;
 
-  constructor(caller: Caller, options: CallOptions) {
-    const { checkEveryMs = 5000, patienceMs = 60_000, retryMs = 250, onWaiting = () => {} } = options;
-    const { startPatienceMs = patienceMs } = options;
-    this.#options = { ...options, checkEveryMs, patienceMs, startPatienceMs, retryMs, onWaiting };
+  constructor(caller: BackendClient, options: CallOptions) {
+    const { checkEveryMs = 5000, timeoutMs = 60_000, retryMs = 250, onWaiting = () => {} } = options;
+    const { startTimeoutMs = timeoutMs } = options;
+    this.#options = { ...options, checkEveryMs, timeoutMs, startTimeoutMs, retryMs, onWaiting };
     this.#caller = caller;
-    this.#maxSlots = options.maxSlots ?? unsaidSlots;
+    this.#maxSlots = options.maxSlots ?? defaultSlots;
   }
 
-  /** As the other side said, once it is started. */
+  /** The capacity that the backend reported at start. */
   get maxSlots(): number {
     return this.#maxSlots;
   }
 
-  /** Waits for a server that is away or not ready; throws where waiting is of no use. */
+  /** Retries while the backend is unavailable; throws if retrying cannot help. */
   async start(): Promise<ModelCard> {
     if (this.#life !== undefined) throw unavailable('executor.start', 'it is running or starting');
     const life = new AbortController();
     this.#life = life;
     try {
       const { card, slots } = await this.#describe(life.signal);
-      const { maxSlots = slots ?? unsaidSlots } = this.#options;
+      const { maxSlots = slots ?? defaultSlots } = this.#options;
       this.#maxSlots = Math.min(maxSlots, slots ?? Infinity);
       this.#isReady = true;
       void this.#watch(life);
@@ -86,7 +97,7 @@ export class CallExecutor implements Executor {
       const all = indexes ?? Array.from({ length: (input as { n: number }).n }, (_, index) => index);
       const request = { id, input, left: all.length, controller: new AbortController() };
       this.#open.set(id, request);
-      this.#line.push(...all.map((index) => ({ request, index })));
+      this.#queue.push(...all.map((index) => ({ request, index })));
     }
     this.#callNext();
   }
@@ -96,38 +107,40 @@ export class CallExecutor implements Executor {
     if (request !== undefined) this.#end(request, { type: 'request-canceled', requestId });
   }
 
-  /** A server is not ours to kill: all that it does for us is dropped. */
+  /** Drops all open requests and reports `engine-lost`. A remote server keeps running: it is not ours to kill. */
   kill(): void {
     if (this.#isReady) this.#lose('was dropped');
   }
 
   async checkHealth(): Promise<ExecutorHealth> {
     const startedAtMs = performance.now();
-    const isHealthy = this.#isReady && (await this.#look(this.#life!.signal)) === undefined;
-    const waiting = new Set(this.#line.map(({ request }) => request));
+    const isHealthy = this.#isReady && (await this.#probe(this.#life!.signal)) === undefined;
+    const waiting = new Set(this.#queue.map(({ request }) => request));
     const latencyMs = performance.now() - startedAtMs;
     return { isHealthy, slots: this.#calls, waitingRequests: waiting.size, latencyMs };
   }
 
   shutdown(): Promise<void> {
     this.#drop();
-    return this.#caller.rest(false);
+    return this.#caller.close(false);
   }
 
-  async #describe(signal: AbortSignal) {
-    const { retryMs, startPatienceMs, onWaiting } = this.#options;
-    for (let pauseMs = retryMs; ; pauseMs = Math.min(2 * pauseMs, longestPauses * retryMs)) {
-      try {
-        return await within(startPatienceMs, signal, (both) => this.#caller.describe(both));
-      } catch (error) {
-        if (signal.aborted || !(error instanceof UpstreamError) || error.code !== 'unavailable') throw error;
+  #describe(signal: AbortSignal) {
+    const { retryMs, startTimeoutMs, onWaiting } = this.#options;
+    return retry(() => withTimeLimit(startTimeoutMs, signal, (both) => this.#caller.describe(both)), {
+      signals: [signal],
+      pauseMs(error, failures) {
+        if (signal.aborted || !(error instanceof UpstreamError) || error.code !== 'unavailable') return undefined;
         onWaiting(error.message);
-      }
-      await delay(pauseMs, undefined, { signal });
-    }
+        return backOffMs(failures, { firstMs: retryMs, maxMs: maxPauseFactor * retryMs });
+      },
+    });
   }
 
-  /** Looks whether it lives, so that a worker without work knows it too, and one that waits for an answer that never comes. */
+  /**
+   * Checks the backend's health periodically, so that an idle worker or one that waits for a hung call notices its
+   * loss.
+   */
   async #watch({ signal }: AbortController): Promise<void> {
     for (;;) {
       await delay(this.#options.checkEveryMs, undefined, { signal, ref: false }).catch(() => {});
@@ -138,26 +151,26 @@ export class CallExecutor implements Executor {
     }
   }
 
-  /** By two looks in a row: one may hit a moment of its own, such as a 502 of a proxy. */
+  /** Checks health twice before reporting a loss: one check may hit a transient failure such as a proxy's 502. */
   async #reasonNotAlive(signal: AbortSignal): Promise<string | undefined> {
-    if ((await this.#look(signal)) === undefined) return undefined;
+    if ((await this.#probe(signal)) === undefined) return undefined;
     await delay(this.#options.retryMs, undefined, { signal }).catch(() => {});
-    return this.#look(signal);
+    return this.#probe(signal);
   }
 
-  /** Why it does not live, if it does not. */
-  async #look(signal: AbortSignal): Promise<string | undefined> {
+  /** Returns why the health check failed, or undefined if the backend is healthy. */
+  async #probe(signal: AbortSignal): Promise<string | undefined> {
     try {
-      await within(this.#options.patienceMs, signal, (both) => this.#caller.check(both));
+      await withTimeLimit(this.#options.timeoutMs, signal, (both) => this.#caller.check(both));
       return undefined;
     } catch (error) {
       return messageOf(error);
     }
   }
 
-  #lose(message: string, blame: { isBlameless?: true } = {}): void {
+  #lose(message: string, blame: { countsNoAttempt?: true } = {}): void {
     const requestIds = this.#drop();
-    void this.#caller.rest(true);
+    void this.#caller.close(true);
     this.#options.onEvents([{ type: 'engine-lost', message, requestIds, ...blame }]);
   }
 
@@ -167,39 +180,42 @@ export class CallExecutor implements Executor {
     this.#life?.abort();
     this.#life = undefined;
     this.#open.clear();
-    this.#line = [];
+    this.#queue = [];
     for (const { controller } of requests) controller.abort();
     return requests.map(({ id }) => id);
   }
 
   #callNext(): void {
-    while (this.#calls < this.#maxSlots && this.#line.length > 0) void this.#call(this.#line.shift()!);
+    while (this.#calls < this.#maxSlots && this.#queue.length > 0) void this.#call(this.#queue.shift()!);
   }
 
   async #call({ request, index }: { request: OpenRequest; index: number }): Promise<void> {
     this.#calls += 1;
-    // Its place is free when it has ended, which may be later.
-    const patience = new Patience(this.#options.patienceMs, (silentMs) => {
-      const message = `${this.#caller.name} has said nothing of an output for ${silentMs / 1000} s`;
-      void this.#fail(request, unavailable('executor.call', message));
+    // The slot becomes free only when the call has ended, which may be later.
+    const silenceTimer = new SilenceTimer(this.#options.timeoutMs, (silentMs) => {
+      const message = `${this.#caller.name} sent nothing for an output within ${silentMs / 1000} s`;
+      void this.#fail(request, unavailable('executor.call', message), 'timeout');
     });
     try {
-      await this.#run(request, { index, patience });
+      await this.#run(request, { index, silenceTimer });
     } catch (error) {
       await this.#fail(request, error);
     } finally {
-      patience.end();
+      silenceTimer.end();
       this.#calls -= 1;
       this.#callNext();
     }
   }
 
-  async #run(request: OpenRequest, { index, patience }: { index: number; patience: Patience }): Promise<void> {
+  async #run(
+    request: OpenRequest,
+    { index, silenceTimer }: { index: number; silenceTimer: SilenceTimer },
+  ): Promise<void> {
     const { id: requestId, input, controller } = request;
     const { onEvents } = this.#options;
-    const pieces = this.#caller.run({ input, index }, controller.signal);
+    const callEvents = this.#caller.run({ input, index }, controller.signal);
     for (;;) {
-      const { done, value } = await pieces.next();
+      const { done, value } = await callEvents.next();
       if (controller.signal.aborted) {
         if (done === true) return;
       } else if (done === true) {
@@ -208,38 +224,39 @@ export class CallExecutor implements Executor {
         if (request.left === 0) this.#end(request, { type: 'request-done', requestId });
         return;
       } else {
-        patience.heard(value !== undefined);
+        silenceTimer.restart(value !== undefined);
         onEvents(value === undefined ? [] : [{ ...value, requestId, index }]);
       }
     }
   }
 
-  /** A server that is away is away for all. One that is busy gets the place of this request later. */
-  async #fail(request: OpenRequest, error: unknown): Promise<void> {
+  /** Reports a lost backend for all requests; otherwise fails this request alone, after the backend's `Retry-After`. */
+  async #fail(request: OpenRequest, error: unknown, code: FailureCode = 'engine_error'): Promise<void> {
     const { id: requestId } = request;
     if (request.controller.signal.aborted) return;
-    // Its other outputs are of no use any more.
+    // Stop the request's other outputs.
     this.#stop(request);
     const message = messageOf(error);
     if (DarkroomError.isInstance(error) && error.code === 'invalid_request')
       return this.#end(request, { type: 'request-failed', requestId, code: error.code, message });
     if (DarkroomError.isInstance(error) && error.code === 'model_unsupported') {
-      // It lives, and will be found to: nobody else would say why nothing is made.
+      // The backend passes its health check, so only this message tells an operator why no request succeeds.
       this.#options.onWaiting(message);
-      return this.#lose(message, { isBlameless: true });
+      return this.#lose(message, { countsNoAttempt: true });
     }
     const { signal } = this.#life!;
     const reason = await this.#reasonNotAlive(signal);
     if (!signal.aborted && reason !== undefined) return this.#lose(reason);
     const retryAfterMs = error instanceof UpstreamError ? error.retryAfterMs : 0;
     await delay(retryAfterMs, undefined, { signal }).catch(() => {});
-    // It may have been canceled.
-    if (this.#open.get(requestId) === request) this.#end(request, { type: 'request-lost', requestId, message });
+    // The request may have been canceled during the delay.
+    if (this.#open.get(requestId) === request)
+      this.#end(request, { type: 'request-lost', requestId, message, code, ...stackOf(error) });
   }
 
   #end(request: OpenRequest, event: RequestEndEvent): void {
     this.#open.delete(request.id);
-    // What is done has said all; its connection can be used again.
+    // A finished request has no call to abort, and its connection can be reused.
     if (event.type !== 'request-done') this.#stop(request);
     this.#options.onEvents([event]);
     this.#callNext();
@@ -247,8 +264,12 @@ export class CallExecutor implements Executor {
 
   #stop(request: OpenRequest): void {
     request.controller.abort();
-    this.#line = this.#line.filter((waiting) => waiting.request !== request);
+    this.#queue = this.#queue.filter((waiting) => waiting.request !== request);
   }
+}
+
+function stackOf(error: unknown): { stack?: string } {
+  return error instanceof Error && error.stack !== undefined ? { stack: error.stack } : {};
 }
 
 function messageOf(error: unknown): string {

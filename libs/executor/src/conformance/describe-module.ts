@@ -1,26 +1,26 @@
 import { fileURLToPath } from 'node:url';
 import type { ModelCard, RowRequest } from '@darkroom/core';
-import { kinds, type RequestOptions } from '@darkroom/kinds';
+import { kinds, type RequestPolicy } from '@darkroom/kinds';
 import type { ExecutorListener } from '../executor-event.ts';
 import { ModuleExecutor } from '../module/module-executor.ts';
 import { describeExecutor, type ExecutorSubject } from './executor-conformance.ts';
 
-/** Work for a module, as bodies that a client would send. */
+/** Request bodies, as clients send them, for testing a custom module. */
 export interface ModuleSubject extends Pick<ExecutorSubject, 'isExact'> {
-  /** One that has ended within a second or so. Another number gives other outputs. */
+  /** A body whose request ends within about a second. Different numbers give different outputs. */
   short: (number: number) => object;
-  /** One that takes so long that nobody who waits for its first word finds it at its end. */
+  /** A body that is still running when a test acts on its first progress event. */
   long: object;
-  /** One that `run` refuses, and what it says of it. */
+  /** A body that `run` rejects, with the expected error message. */
   bad: { body: object; message: string };
 }
 
-/** The id under which it is tried. */
+/** Model id used in the tests. */
 const model = 'mine';
 
 /**
- * Tries a module as a worker runs it: in a process of its own, with what its requests become at the door. To be called at the top of a
- * file of tests, with Vitest.
+ * Defines conformance tests that run a module as a worker does: in its own process, with bodies validated and resolved
+ * by the API's kinds. Call at the top level of a Vitest file.
  *
  * @param module the URL of its file, or the name of its package.
  */
@@ -35,7 +35,7 @@ export function describeModule(module: URL | string, { short, long, bad, isExact
   });
 }
 
-/** Is given bodies, and makes of them what the door does. */
+/** Accepts request bodies and resolves them to inputs as the API does. */
 class BodyExecutor extends ModuleExecutor {
   #card: ModelCard | undefined;
   #resolving: Promise<void> = Promise.resolve();
@@ -50,7 +50,7 @@ class BodyExecutor extends ModuleExecutor {
   }
 
   override submit(requests: readonly RowRequest[]): void {
-    // Throws where it would.
+    // Throws synchronously if the executor is not running.
     super.submit([]);
     this.#resolving = this.#resolving.then(async () => {
       const resolved = requests.map(async (request) => ({
@@ -62,9 +62,9 @@ class BodyExecutor extends ModuleExecutor {
   }
 }
 
-const options: RequestOptions = {
+const options: RequestPolicy = {
   timeoutS: { default: 3600, max: 3600 },
-  webhooks: { allowPrivate: false, progressIntervalMs: 0 },
+  webhooks: { allowPrivate: false },
   drawSeed: () => 1,
   readAsset: () => Promise.reject(new Error('a module has no assets')),
 };
@@ -72,5 +72,5 @@ const options: RequestOptions = {
 async function inputOf(body: unknown, card: ModelCard): Promise<unknown> {
   const resolved = await kinds.ofModel(card)!.resolve(body, card, options);
   if (resolved.status === 'resolved') return resolved.request.input;
-  throw new Error(`the door refuses the body: ${resolved.problems.map(({ message }) => message).join('; ')}`);
+  throw new Error(`the API would reject the body: ${resolved.problems.map(({ message }) => message).join('; ')}`);
 }

@@ -2,12 +2,12 @@ import type { ExecutorEvent, ExecutorListener } from '../executor-event.ts';
 
 type Matcher = (event: ExecutorEvent) => boolean;
 
-/** Keeps what an executor says, and lets a test wait for it. */
+/** Records an executor's events and lets a test wait for one. */
 export class EventLog {
   events: ExecutorEvent[] = [];
   #waiters: { matches: Matcher; resolve: (event: ExecutorEvent) => void }[] = [];
 
-  /** What the executor is made with. */
+  /** The listener to create the executor with. */
   readonly listener: ExecutorListener = (batch) => {
     for (const event of batch) {
       this.events.push(event);
@@ -18,24 +18,24 @@ export class EventLog {
     }
   };
 
-  /** The first such event, once it is said. */
+  /** Resolves with the first matching event, recorded or still to come. */
   next(matches: Matcher): Promise<ExecutorEvent> {
     const found = this.events.find(matches);
     if (found !== undefined) return Promise.resolve(found);
     return new Promise((resolve) => this.#waiters.push({ matches, resolve }));
   }
 
-  /** The request's end: done, canceled or failed. */
+  /** Resolves with the event that ends the request: done, canceled, failed or lost. */
   end(requestId: string): Promise<ExecutorEvent> {
     return this.next((event) => event.type.startsWith('request-') && isOf(event, requestId));
   }
 
-  /** The first sign that a request is under way. */
-  firstWord(requestId: string): Promise<ExecutorEvent> {
+  /** Resolves with the request's first progress or text event. */
+  firstProgress(requestId: string): Promise<ExecutorEvent> {
     return this.next((event) => ['progress', 'delta', 'snapshot'].includes(event.type) && isOf(event, requestId));
   }
 
-  /** All events of a type, or those of one request. */
+  /** Returns all events of a type, optionally of one request. */
   of<Type extends ExecutorEvent['type']>(type: Type, requestId?: string) {
     return this.events.filter(
       (event): event is Extract<ExecutorEvent, { type: Type }> =>
@@ -43,7 +43,7 @@ export class EventLog {
     );
   }
 
-  /** What a request has given, by the index of the output. */
+  /** Returns the request's outputs by index. */
   outputs(requestId: string): Map<number, Buffer> {
     return new Map(this.of('output', requestId).map(({ index, output }) => [index, Buffer.from(output.data)]));
   }

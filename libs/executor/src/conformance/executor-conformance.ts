@@ -1,25 +1,25 @@
-/** What every executor keeps, whatever it does with a request: for ours, and for those of others. */
+/** Conformance tests that every executor passes, ours and custom ones, whatever kind of model it runs. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ExecutorEvent, ExecutorListener } from '../executor-event.ts';
 import type { Executor } from '../executor.ts';
 import { EventLog } from './event-log.ts';
 
-/** An executor to be tried, and work for it, of the kind that its model does. */
+/** The executor under test, with inputs of its model's kind. */
 export interface ExecutorSubject {
   create: (onEvents: ExecutorListener) => Executor;
-  /** An input that has ended within a second or so. Another number gives other outputs. */
+  /** An input whose request ends within about a second. Different numbers give different outputs. */
   shortInput: (options: { number: number; outputs: number }) => unknown;
-  /** One that takes so long that nobody who waits for its first word finds it at its end. */
+  /** An input that is still running when a test acts on its first progress event. */
   longInput: unknown;
-  /** One that cannot be served, and what is said of it. */
+  /** An input that cannot be served, with the expected error message. */
   badInput: { input: unknown; message: string };
-  /** Whether an output is the same to the byte whoever is served beside it. By default it is. */
+  /** Set if an output's bytes do not depend on concurrent requests. Default true. */
   isExact?: boolean;
-  /** One whose engine is in the caller's own process has nobody who could end it. */
+  /** False if the engine runs in the caller's process, where nothing can kill it. Default true. */
   canBeKilled?: boolean;
 }
 
-/** Makes the tests of an executor. To be called at the top of a file of tests, with Vitest. */
+/** Defines the tests of an executor. Call at the top level of a Vitest file. */
 export function describeExecutor(name: string, subject: ExecutorSubject): void {
   describe(`the executor ${name}`, () => {
     const log = new EventLog();
@@ -29,31 +29,31 @@ export function describeExecutor(name: string, subject: ExecutorSubject): void {
     beforeEach(() => {
       log.events = [];
     });
-    const trial: Trial = {
+    const harness: Harness = {
       log,
       executor,
       subject,
       short: (id, number = 1, outputs = 1) => ({ id, input: subject.shortInput({ number, outputs }) }),
     };
-    testRequests(trial);
-    testCancel(trial);
-    testLife(trial);
-    if (subject.canBeKilled !== false) testKill(trial);
+    testRequests(harness);
+    testCancel(harness);
+    testLife(harness);
+    if (subject.canBeKilled !== false) testKill(harness);
   });
 }
 
-interface Trial {
+interface Harness {
   log: EventLog;
   executor: Executor;
   subject: ExecutorSubject;
   short: (id: string, number?: number, outputs?: number) => { id: string; input: unknown };
 }
 
-function testRequests({ log, executor, subject, short }: Trial): void {
+function testRequests({ log, executor, subject, short }: Harness): void {
   const { isExact = true } = subject;
   const numbers = Array.from({ length: 8 }, (_, number) => number);
 
-  it('gives each output once, then says that the request is done, and nothing of it after', async () => {
+  it('emits each output once, then request-done as the last event of the request', async () => {
     executor.submit([short('a', 1, 2), short('b', 2, 1)]);
     await Promise.all([log.end('a'), log.end('b')]);
     expect(new Set(log.outputs('a').keys())).toEqual(new Set([0, 1]));
@@ -68,34 +68,34 @@ function testRequests({ log, executor, subject, short }: Trial): void {
     }
   });
 
-  it('says of each output what leads to it, in order', async () => {
+  it('emits progress and text of each output in order, before the output', async () => {
     executor.submit([short('a', 1, 2)]);
     await log.end('a');
     for (const [index, data] of log.outputs('a')) {
-      const said = log.events.filter((event) => 'index' in event && event.index === index);
-      const done = said.flatMap((event) => (event.type === 'progress' ? [event.done] : []));
+      const outputEvents = log.events.filter((event) => 'index' in event && event.index === index);
+      const done = outputEvents.flatMap((event) => (event.type === 'progress' ? [event.done] : []));
       expect(done).toEqual(done.toSorted((left, right) => left - right));
-      const text = said.reduce(written, undefined);
+      const text = outputEvents.reduce(applyText, undefined);
       expect(text ?? data.toString()).toBe(data.toString());
-      expect(said.at(-1)!.type).toBe('output');
+      expect(outputEvents.at(-1)!.type).toBe('output');
     }
   });
 
-  it('makes only the outputs asked for', async () => {
+  it('computes only the requested outputs', async () => {
     executor.submit([{ ...short('some', 1, 3), indexes: [0, 2] }]);
     await log.end('some');
     expect(new Set(log.outputs('some').keys())).toEqual(new Set([0, 2]));
     expect(log.of('output', 'some')).toHaveLength(2);
   });
 
-  it('serves many requests at once, those that find no room at first too', async () => {
+  it('completes many concurrent requests, also those that must wait for a slot', async () => {
     executor.submit(numbers.map((number) => short(`request ${number}`, number)));
     const ends = await Promise.all(numbers.map((number) => log.end(`request ${number}`)));
     expect(new Set(ends.map(({ type }) => type))).toEqual(new Set(['request-done']));
     expect(log.of('output')).toHaveLength(numbers.length);
   });
 
-  it.runIf(isExact)('makes of each of them what it makes of it alone', async () => {
+  it.runIf(isExact)('gives a request the same bytes in a batch as alone', async () => {
     for (const number of numbers) {
       executor.submit([short(`alone ${number}`, number)]);
       await log.end(`alone ${number}`);
@@ -107,7 +107,7 @@ function testRequests({ log, executor, subject, short }: Trial): void {
     expect(new Set(outputs.map((output) => output.toString('base64'))).size).toBe(numbers.length);
   });
 
-  it.runIf(isExact)('makes of an output what it makes of it beside the others', async () => {
+  it.runIf(isExact)('gives an output the same bytes alone as beside the other outputs of its request', async () => {
     executor.submit([short('all', 1, 3)]);
     await log.end('all');
     executor.submit([{ ...short('one', 1, 3), indexes: [2] }]);
@@ -115,7 +115,7 @@ function testRequests({ log, executor, subject, short }: Trial): void {
     expect(log.outputs('one').get(2)).toEqual(log.outputs('all').get(2));
   });
 
-  it('takes a request that is delivered twice once', async () => {
+  it('ignores a request that is delivered again', async () => {
     executor.submit([short('a')]);
     executor.submit([short('a'), short('b')]);
     await Promise.all([log.end('a'), log.end('b')]);
@@ -123,7 +123,7 @@ function testRequests({ log, executor, subject, short }: Trial): void {
     expect(log.of('request-done', 'a')).toHaveLength(1);
   });
 
-  it('fails what it cannot serve, in words that are safe to show, and nobody else', async () => {
+  it('fails an invalid request with a message that is safe to show, and no other request', async () => {
     const { input, message } = subject.badInput;
     executor.submit([short('a'), { id: 'bad', input }, short('b')]);
     await Promise.all(['a', 'bad', 'b'].map((id) => log.end(id)));
@@ -134,10 +134,10 @@ function testRequests({ log, executor, subject, short }: Trial): void {
   });
 }
 
-function testCancel({ log, executor, subject, short }: Trial): void {
-  it('lets go of what is canceled and says no more of it, and others go on', async () => {
+function testCancel({ log, executor, subject, short }: Harness): void {
+  it('drops a canceled request, emits no more events of it, and continues others', async () => {
     executor.submit([{ id: 'long', input: subject.longInput }, short('a')]);
-    await log.firstWord('long');
+    await log.firstProgress('long');
     executor.cancel('long');
     executor.cancel('nobody');
     const canceled = await log.end('long');
@@ -149,44 +149,45 @@ function testCancel({ log, executor, subject, short }: Trial): void {
   });
 }
 
-function testLife({ log, executor, subject, short }: Trial): void {
-  it('says how it is', async () => {
-    expect(await executor.checkHealth()).toMatchObject({ isHealthy: true, slots: 0, waitingRequests: 0 });
+function testLife({ log, executor, subject, short }: Harness): void {
+  it('reports its health and the slots in use', async () => {
+    // A slot is free once its call has ended, which may be after the end of its canceled request.
+    await expect.poll(() => executor.checkHealth()).toMatchObject({ isHealthy: true, slots: 0, waitingRequests: 0 });
     executor.submit([{ id: 'long', input: subject.longInput }]);
-    await log.firstWord('long');
+    await log.firstProgress('long');
     const { slots } = await executor.checkHealth();
     expect(slots).toBeGreaterThan(0);
     executor.cancel('long');
     await log.end('long');
   });
 
-  it('cannot be started twice', async () => {
+  it('refuses to start while it is running', async () => {
     await expect(executor.start()).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('leaves open what has not ended when it is shut down, takes no more, and starts again', async () => {
+  it('shuts down without ending open requests, refuses new ones, and restarts', async () => {
     executor.submit([{ id: 'long', input: subject.longInput }]);
-    await log.firstWord('long');
+    await log.firstProgress('long');
     await executor.shutdown();
-    const said = log.events.length;
+    const eventCount = log.events.length;
     expect(log.events.filter(({ type }) => type.startsWith('request-') || type === 'engine-lost')).toEqual([]);
     expect(() => executor.submit([short('b')])).toThrow(expect.objectContaining({ code: 'unavailable' }) as Error);
     executor.cancel('long');
     expect(await executor.checkHealth()).toMatchObject({ isHealthy: false });
     await executor.shutdown();
-    expect(log.events).toHaveLength(said);
+    expect(log.events).toHaveLength(eventCount);
     expect(await executor.start()).toMatchObject({ id: expect.any(String) as string });
     executor.submit([short('long')]);
     expect(await log.end('long')).toMatchObject({ type: 'request-done' });
   });
 }
 
-function testKill({ log, executor, subject, short }: Trial): void {
-  it('says what is lost when its engine is killed, and starts another', async () => {
+function testKill({ log, executor, subject, short }: Harness): void {
+  it('reports the lost requests when its engine is killed, and restarts', async () => {
     executor.submit([short('a')]);
     await log.end('a');
     executor.submit([{ id: 'long', input: subject.longInput }]);
-    await log.firstWord('long');
+    await log.firstProgress('long');
     executor.kill();
     const lost = await log.next(({ type }) => type === 'engine-lost');
     expect(lost).toMatchObject({ message: expect.any(String) as string, requestIds: ['long'] });
@@ -198,8 +199,8 @@ function testKill({ log, executor, subject, short }: Trial): void {
   });
 }
 
-/** What stands in an output after one more event of it; undefined as long as nothing was written. */
-function written(text: string | undefined, event: ExecutorEvent): string | undefined {
+/** Returns an output's text after one more event; undefined until an event carries text. */
+function applyText(text: string | undefined, event: ExecutorEvent): string | undefined {
   if (event.type !== 'delta' && event.type !== 'snapshot') return text;
   return (text ?? '').slice(0, event.offset).padEnd(event.offset, '?') + event.text;
 }

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { Engine } from './engine.ts';
 import type { EngineEvent } from '../executor-event.ts';
 
-/** Rows that write one letter a step: nothing about the engine is about pictures. */
+/** Rows that append one letter per step, to test the engine without a model of any kind. */
 interface LetterRow extends PipelineRow {
   text: string;
   readonly letter: string;
@@ -20,7 +20,7 @@ interface LetterInput {
   steps?: number;
   shape?: string;
   previewEvery?: number;
-  /** Steps that it lets pass before it begins. */
+  /** Number of steps that pass before the row writes its first letter. */
   waits?: number;
   /** The step at which the row fails. */
   failAt?: number;
@@ -32,14 +32,14 @@ function createHarness({
   maxSlots = 4,
   checkpointEvery = 0,
   fitsAtOnce = Infinity,
-  hasRoomFor = undefined as Pipeline<LetterRow>['hasRoomFor'],
+  fitsMemory = undefined as Pipeline<LetterRow>['fitsMemory'],
 } = {}) {
   /** The letters of each model call. */
   const calls: string[] = [];
-  /** Ids as their rows are made, and `settle` after a round of them. */
+  /** Ids in the order in which their rows are created, with `settle` after each round. */
   const admissions: string[] = [];
   const events: EngineEvent[] = [];
-  /** Called after each batch of events: what happens between two steps. */
+  /** Hooks that run once, on the first matching event: actions between two steps. */
   const onceSeen: { find: (event: EngineEvent) => boolean; act: () => void }[] = [];
   const failAt = new WeakMap<LetterRow, number | undefined>();
 
@@ -87,7 +87,7 @@ function createHarness({
     },
     step(rows) {
       if (rows.length > fitsAtOnce) {
-        return Promise.reject(new DarkroomError('out_of_memory', 'test', 'too many'));
+        return Promise.reject(new DarkroomError('out_of_memory', 'test', 'too many', new Error('CUDA: layer 7')));
       }
       calls.push(rows.map(({ letter }) => letter).join(''));
       const present = rows.filter((row) => row.waits-- <= 0);
@@ -107,7 +107,7 @@ function createHarness({
     },
     checkpoint: ({ text }): RowCheckpoint => ({ done: text.length, data: encoder.encode(text) }),
     release() {},
-    ...(hasRoomFor && { hasRoomFor }),
+    ...(fitsMemory && { fitsMemory }),
     dispose: () => Promise.resolve(),
   };
 
@@ -136,8 +136,8 @@ function createHarness({
   const when = (find: (event: EngineEvent) => boolean, act: () => void): void => {
     onceSeen.push({ find, act });
   };
-  const said = () => events.filter(({ type }) => type !== 'stats').map(describeEvent);
-  return { engine, submit, when, calls, admissions, events, said };
+  const eventLines = () => events.filter(({ type }) => type !== 'stats').map(describeEvent);
+  return { engine, submit, when, calls, admissions, events, eventLines };
 }
 
 function progressOf({ text, stepsLeft, isDone, previewEvery }: LetterRow): RowEvent {
@@ -163,10 +163,10 @@ function describeEvent(event: EngineEvent): string {
 }
 
 describe('the engine', () => {
-  it('says what happens, in order', async () => {
-    const { submit, said, events } = createHarness({ checkpointEvery: 2 });
+  it('emits the events of each step in order', async () => {
+    const { submit, eventLines, events } = createHarness({ checkpointEvery: 2 });
     await submit('a', { n: 2, steps: 5, previewEvery: 2 });
-    expect(said()).toEqual([
+    expect(eventLines()).toEqual([
       'a0 1/5',
       'a1 1/5',
       'a0 2/5 aa',
@@ -200,7 +200,7 @@ describe('the engine', () => {
     expect(events.filter(({ type }) => type === 'stats')).toEqual(Array.from({ length: 5 }, () => stats));
   });
 
-  it('lets rows join and leave at any boundary', async () => {
+  it('lets rows join and leave between any two steps', async () => {
     const { submit, when, calls } = createHarness();
     const others: Promise<void>[] = [];
     when(
@@ -212,7 +212,7 @@ describe('the engine', () => {
     expect(calls).toEqual(['a', 'a', 'ab', 'ab', 'a']);
   });
 
-  it('has a replacement in time for the step after the last', async () => {
+  it('announces the last step early enough that a waiting row runs in the next step', async () => {
     const { submit, when, calls } = createHarness({ maxSlots: 1 });
     const others: Promise<void>[] = [];
     when(
@@ -224,33 +224,33 @@ describe('the engine', () => {
     expect(calls).toEqual(['a', 'a', 'b', 'b']);
   });
 
-  it('announces a row that has one step only before it is taken', async () => {
-    const { submit, said } = createHarness();
+  it('announces the last step of a row with a single step before that step', async () => {
+    const { submit, eventLines } = createHarness();
     await submit('a', { steps: 1 });
-    expect(said()).toEqual(['a0 row-releasing', 'a0 1/1', 'a0 output a', 'a request-done']);
+    expect(eventLines()).toEqual(['a0 row-releasing', 'a0 1/1', 'a0 output a', 'a request-done']);
   });
 
-  it('announces a row once, though it waits with its last step', async () => {
-    const { submit, said } = createHarness();
+  it('announces the last step once, even if the row is idle before it', async () => {
+    const { submit, eventLines } = createHarness();
     await submit('a', { steps: 1, waits: 3 });
-    expect(said()).toEqual(['a0 row-releasing', 'a0 1/1', 'a0 output a', 'a request-done']);
+    expect(eventLines()).toEqual(['a0 row-releasing', 'a0 1/1', 'a0 output a', 'a request-done']);
   });
 
-  it('lets what does not fit wait, first come first served, also by halves', async () => {
+  it('queues rows beyond maxSlots in order, also part of a request', async () => {
     const { submit, calls } = createHarness({ maxSlots: 2 });
     await Promise.all([submit('a', { n: 1, steps: 1 }), submit('b', { n: 3, steps: 1 }), submit('c', { steps: 1 })]);
     expect(calls).toEqual(['ab', 'bb', 'c']);
   });
 
-  it('lets what there is no memory for wait, unless it is alone', async () => {
+  it('queues a row that does not fit in memory, unless the table is empty', async () => {
     const { submit, calls } = createHarness({
-      hasRoomFor: (row, others) => row.letter !== 'b' && others.every(({ letter }) => letter !== 'b'),
+      fitsMemory: (row, others) => row.letter !== 'b' && others.every(({ letter }) => letter !== 'b'),
     });
     await Promise.all(['a', 'c', 'b', 'd'].map((id) => submit(id, { steps: 1 })));
     expect(calls).toEqual(['ac', 'b', 'd']);
   });
 
-  it('steps every shape once a turn', async () => {
+  it('steps every shape once per tick', async () => {
     const { submit, calls } = createHarness();
     await Promise.all([
       submit('a', { n: 2, steps: 3 }),
@@ -260,8 +260,8 @@ describe('the engine', () => {
     expect(calls).toEqual(['aac', 'b', 'aac', 'b', 'aac', 'b']);
   });
 
-  it('takes a canceled request out at the next boundary, and lets the next in', async () => {
-    const { engine, submit, when, calls, said } = createHarness({ maxSlots: 2 });
+  it('removes a canceled request after the current step and admits the next', async () => {
+    const { engine, submit, when, calls, eventLines } = createHarness({ maxSlots: 2 });
     when(
       (event) => event.type === 'progress' && event.requestId === 'a' && event.done === 2,
       () => engine.cancel('a'),
@@ -269,77 +269,77 @@ describe('the engine', () => {
     await Promise.all([submit('a', { n: 2, steps: 9 }), submit('b', { steps: 1 })]);
     expect(calls).toEqual(['aa', 'aa', 'b']);
     expect(
-      said()
+      eventLines()
         .filter((line) => line.startsWith('a'))
         .at(-1),
     ).toBe('a request-canceled');
   });
 
-  it('cancels what waits', async () => {
-    const { engine, submit, calls, said } = createHarness({ maxSlots: 1 });
+  it('cancels a waiting request', async () => {
+    const { engine, submit, calls, eventLines } = createHarness({ maxSlots: 1 });
     const both = [submit('a'), submit('b')];
     engine.cancel('b');
     engine.cancel('nobody');
     await Promise.all(both);
     expect(calls).toEqual(['a', 'a']);
-    expect(said()[0]).toBe('b request-canceled');
+    expect(eventLines()[0]).toBe('b request-canceled');
   });
 
-  it('fails a request once, with all its rows, and leaves the others alone', async () => {
-    const { submit, calls, said } = createHarness();
+  it('fails a request with all its rows once, and continues the others', async () => {
+    const { submit, calls, eventLines } = createHarness();
     await Promise.all([submit('a', { n: 2, steps: 4, failAt: 2 }), submit('b', { steps: 3 })]);
     expect(calls).toEqual(['aab', 'aab', 'b']);
-    expect(said().filter((line) => line.startsWith('a'))).toEqual([
+    expect(eventLines().filter((line) => line.startsWith('a'))).toEqual([
       'a0 1/4',
       'a1 1/4',
       'a failed engine_failed not a number',
     ]);
-    expect(said().at(-2)).toBe('b0 output bbb');
+    expect(eventLines().at(-2)).toBe('b0 output bbb');
   });
 
-  it('fails what cannot be made or ended, in words that are safe to show', async () => {
-    const { submit, said, events } = createHarness();
+  it('fails a request whose rows cannot be created or finished with a message that is safe to show', async () => {
+    const { submit, eventLines, events } = createHarness();
     for (const letter of ['', '!']) await submit(letter === '' ? 'a' : 'b', { letter, steps: 1 });
-    expect(said()).toContain('a failed invalid_request no letter');
-    expect(said()).toContain('b failed internal the engine failed');
+    expect(eventLines()).toContain('a failed invalid_request no letter');
+    expect(eventLines()).toContain('b failed internal the engine failed');
     expect(events).toContainEqual(expect.objectContaining({ cause: expect.stringMatching(/^\w*Error: .+ at /s) }));
   });
 
-  it('halves a batch that does not fit into memory', async () => {
-    const { submit, calls, said, events } = createHarness({ fitsAtOnce: 2 });
+  it('halves a batch that runs out of memory', async () => {
+    const { submit, calls, eventLines, events } = createHarness({ fitsAtOnce: 2 });
     await Promise.all([submit('a', { n: 3, steps: 1 }), submit('b', { steps: 1 })]);
     expect(calls).toEqual(['aa', 'ab']);
-    expect(said()).toContain('b request-done');
+    expect(eventLines()).toContain('b request-done');
     const counted = { modelRows: 8, tokens: { read: 0, cached: 0, written: 4, calls: 4 } };
     expect(events.filter(({ type }) => type === 'stats')).toEqual([expect.objectContaining(counted)]);
   });
 
-  it('fails only those rows for which there is no memory at all', async () => {
-    const { submit, said } = createHarness({ fitsAtOnce: 0 });
+  it('fails a request whose single row runs out of memory', async () => {
+    const { submit, eventLines, events } = createHarness({ fitsAtOnce: 0 });
     await submit('a', { n: 2 });
-    expect(said()).toEqual(['a failed out_of_memory too many']);
+    expect(eventLines()).toEqual(['a failed out_of_memory too many']);
+    expect(events.at(-1)).toHaveProperty('cause', expect.stringContaining('CUDA: layer 7'));
   });
 
-  it('goes on after it was given nothing', async () => {
-    const { engine, submit, said } = createHarness();
+  it('accepts requests after an empty submit', async () => {
+    const { engine, submit, eventLines } = createHarness();
     engine.submit([]);
     await submit('a', { steps: 1 });
-    expect(said().at(-1)).toBe('a request-done');
+    expect(eventLines().at(-1)).toBe('a request-done');
   });
 
-  it('takes a request that is delivered twice once', async () => {
+  it('ignores a request that is delivered again', async () => {
     const { submit, calls } = createHarness();
-    const first = submit('a', { steps: 1 });
-    void first;
+    void submit('a', { steps: 1 });
     await submit('a', { steps: 1 });
     expect(calls).toEqual(['a']);
   });
 
-  it('makes only the outputs asked for, from where their checkpoints are', async () => {
-    const { submit, said } = createHarness();
+  it('computes only the requested outputs, resuming from their checkpoints', async () => {
+    const { submit, eventLines } = createHarness();
     const checkpoints = new Map([[2, { done: 2, data: encoder.encode('aa') }]]);
     await submit('a', { n: 3, steps: 3 }, { indexes: [0, 2], checkpoints });
-    expect(said()).toEqual([
+    expect(eventLines()).toEqual([
       'a2 row-releasing',
       'a0 1/3',
       'a2 3/3',
@@ -352,16 +352,16 @@ describe('the engine', () => {
     ]);
   });
 
-  it('ends rows that come in done, and requests with nothing left to make', async () => {
-    const { submit, said, calls } = createHarness();
+  it('finishes rows whose checkpoint is complete, and requests without outputs to compute', async () => {
+    const { submit, eventLines, calls } = createHarness();
     await submit('a', { steps: 2 }, { checkpoints: new Map([[0, { done: 2, data: encoder.encode('aa') }]]) });
     await submit('b', {}, { indexes: [] });
-    expect(said()).toEqual(['a0 output aa', 'a request-done', 'b request-done']);
+    expect(eventLines()).toEqual(['a0 output aa', 'a request-done', 'b request-done']);
     expect(calls).toEqual([]);
   });
 
-  it('stops after the step under way, with checkpoints of all rows', async () => {
-    const { engine, submit, when, calls, said } = createHarness({ maxSlots: 2 });
+  it('stops after the current step and emits checkpoints of all rows', async () => {
+    const { engine, submit, when, calls, eventLines } = createHarness({ maxSlots: 2 });
     let stopped: Promise<void> | undefined;
     when(
       (event) => event.type === 'progress' && event.requestId === 'b' && event.done === 2,
@@ -375,14 +375,14 @@ describe('the engine', () => {
     await new Promise<void>((resolve) => when((event) => event.type === 'checkpoint', resolve));
     await stopped;
     expect(calls).toEqual(['a', 'b', 'a', 'b']);
-    expect(said().slice(-2)).toEqual(['a0 checkpoint 2', 'b0 checkpoint 2']);
+    expect(eventLines().slice(-2)).toEqual(['a0 checkpoint 2', 'b0 checkpoint 2']);
     expect(engine.status.slots).toBe(0);
     engine.submit([{ id: 'd', input: {} }]);
     expect(calls).toHaveLength(4);
   });
 
-  it('stops without checkpoints of rows that have taken no step', async () => {
-    const { engine, submit, when, calls, said } = createHarness({ maxSlots: 2 });
+  it('emits no checkpoint on stop for rows that have taken no step', async () => {
+    const { engine, submit, when, calls, eventLines } = createHarness({ maxSlots: 2 });
     let stopped: Promise<void> | undefined;
     const isStopping = new Promise<void>((resolve) =>
       when(
@@ -398,38 +398,38 @@ describe('the engine', () => {
     await isStopping;
     await stopped;
     expect(calls).toEqual(['a']);
-    expect(said().filter((line) => line.includes('checkpoint'))).toEqual(['a0 checkpoint 1']);
+    expect(eventLines().filter((line) => line.includes('checkpoint'))).toEqual(['a0 checkpoint 1']);
   });
 
-  it('says no output of what was canceled while it was made', async () => {
-    const { engine, submit, when, said } = createHarness();
+  it('emits no output of a request that is canceled while its row finishes', async () => {
+    const { engine, submit, when, eventLines } = createHarness();
     when(
       (event) => event.type === 'progress' && event.done === 2,
       () => engine.cancel('a'),
     );
     await submit('a', { steps: 2 });
-    expect(said().at(-1)).toBe('a request-canceled');
-    expect(said().join()).not.toContain('output');
+    expect(eventLines().at(-1)).toBe('a request-canceled');
+    expect(eventLines().join()).not.toContain('output');
   });
 
   it('waits for the listener before the next step', async () => {
     const releases: (() => void)[] = [];
     const { pipelineCalls, engine } = createSlowListener((resolve) => releases.push(resolve));
     engine.submit([{ id: 'a', input: {} }]);
-    for (const turn of [1, 2, 3]) {
+    for (const tick of [1, 2, 3]) {
       for (let idle = 0; idle < 10; idle++) await setImmediate();
-      expect(pipelineCalls()).toBe(turn);
+      expect(pipelineCalls()).toBe(tick);
       releases.pop()!();
     }
   });
 
-  it('lets the pipeline settle once after each round of rows made', async () => {
+  it('calls settle once after each round of created rows', async () => {
     const { submit, admissions } = createHarness({ maxSlots: 2 });
     await Promise.all([submit('a'), submit('b'), submit('c', { letter: '' }), submit('d')]);
     expect(admissions).toEqual(['a', 'b', 'settle', 'd', 'settle']);
   });
 
-  it('refuses to have no room at all', () => {
+  it('rejects maxSlots of 0', () => {
     expect(() => createHarness({ maxSlots: 0 })).toThrow(RangeError);
   });
 });

@@ -1,9 +1,9 @@
 /**
- * Steps rows until they are done. One turn of the loop lets rows in and then takes one step of each shape that is present,
- * so shapes share the device step by step, whatever the number of their rows. Between two steps the event loop gets its
- * turn: a submit or cancel that came meanwhile takes effect at that boundary.
+ * Steps rows until they are done. Each tick admits rows, then takes one step of each shape, so shapes share the device
+ * evenly whatever their numbers of rows. Between steps the event loop runs: a submit or cancel takes effect there.
  */
 import { setImmediate } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { DarkroomError, type Pipeline, type PipelineRow, type RowEvent, type RowRequest } from '@darkroom/core';
 import type { EngineEvent, RequestEndEvent } from '../executor-event.ts';
 import type { EngineStatus, ShutdownOptions } from '../executor.ts';
@@ -12,13 +12,13 @@ import { stepRows } from './step-rows.ts';
 
 export interface EngineOptions<Row extends PipelineRow> {
   pipeline: Pipeline<Row>;
-  /** Room for rows, in the slots that they take; those beyond wait. */
+  /** Capacity in slots; rows beyond it wait. */
   maxSlots: number;
-  /** A checkpoint of each row every so many of its steps; 0 for none. */
+  /** Emits a checkpoint of each row every this many of its steps; 0 disables them. */
   checkpointEvery?: number;
-  /** Gets the events of a step together. The next step waits for its promise: back pressure, so that nothing piles up. */
+  /** Receives the events of a step together. The next step awaits its promise, which gives back pressure. */
   onEvents: (events: readonly EngineEvent[]) => void | Promise<void>;
-  /** Milliseconds, for `stepMs`. */
+  /** Clock for `stepMs`, ms. */
   now?: () => number;
 }
 
@@ -27,13 +27,13 @@ const unknownError = { code: 'internal', message: 'the engine failed' } as const
 export class Engine<Row extends PipelineRow> {
   readonly #options: Required<EngineOptions<Row>>;
   readonly #table: RowTable<Row>;
-  /** Requests that leave at the next boundary. */
+  /** Requests to remove before the next step. */
   readonly #canceled = new Set<TableRequest<Row>>();
   #events: EngineEvent[] = [];
   #loop: Promise<void> | undefined;
   #isStopping = false;
 
-  /** @throws RangeError if there is no room for a single row. */
+  /** @throws RangeError if `maxSlots` is below 1. */
   constructor(options: EngineOptions<Row>) {
     const { maxSlots } = options;
     if (!(maxSlots >= 1)) throw new RangeError(`maxSlots must be at least 1, not ${maxSlots}`);
@@ -45,21 +45,21 @@ export class Engine<Row extends PipelineRow> {
     return this.#table.status;
   }
 
-  /** Takes requests; one whose id is here already is ignored. */
+  /** Queues requests; ignores one whose id is already present. */
   submit(requests: readonly RowRequest[]): void {
     if (this.#isStopping) return;
     for (const request of requests) this.#table.add(request);
-    // A run that finds nothing has ended before its promise is here, and would never be started again.
+    // With an empty table `#run()` would end before its promise is assigned, and block every later start.
     if (!this.#table.isEmpty) this.#loop ??= this.#run();
   }
 
-  /** Takes a request's rows out at the next boundary. */
+  /** Removes the request's rows before the next step. */
   cancel(requestId: string): void {
     const owner = this.#table.find(requestId);
     if (owner !== undefined) this.#canceled.add(owner);
   }
 
-  /** Stops after the step under way. The pipeline stays loaded. */
+  /** Stops after the current step. The pipeline stays loaded. */
   async stop({ shouldCheckpoint = false }: ShutdownOptions = {}): Promise<void> {
     this.#isStopping = true;
     await this.#loop;
@@ -85,7 +85,7 @@ export class Engine<Row extends PipelineRow> {
         await this.#flush();
       }
     }
-    // No await between the last look at the table and here, so no submit can fall between.
+    // No await separates the last check of the table from this line, so no submit can be missed.
     this.#loop = undefined;
   }
 
@@ -110,7 +110,7 @@ export class Engine<Row extends PipelineRow> {
       owner.pending = await pipeline.createRows(owner.request);
       const wide = owner.pending.find(({ slots }) => slots > maxSlots);
       if (wide === undefined) return;
-      // What fits into no empty table would wait for ever.
+      // A row that exceeds an empty table would wait forever.
       const message = `output ${wide.index} takes ${wide.slots} slots, and this worker has room for ${maxSlots}`;
       throw new DarkroomError('invalid_request', 'engine.admit', message);
     } catch (error) {
@@ -122,7 +122,7 @@ export class Engine<Row extends PipelineRow> {
     const present = group.filter(({ row, owner }) => !owner.hasEnded && !row.isDone);
     if (present.length > 0) {
       const rows = present.map(({ row }) => row);
-      // The step may give a row another.
+      // Read it before the step, which may change a row's shape.
       const { shapeKey } = rows[0]!;
       const { pipeline, now } = this.#options;
       const startedAtMs = now();
@@ -147,14 +147,14 @@ export class Engine<Row extends PipelineRow> {
     const { index } = row;
     entry.steps += 1;
     const requestId = owner.request.id;
-    // Spreading takes 3 to 25 times as long (Node 20), for each row in each step.
+    // Spreading is 3 to 25 times slower (Node 20), and this runs for each row in each step.
     for (const event of events) this.#events.push(Object.assign({ requestId, index }, event));
     this.#announceLastStep(entry);
     const { checkpointEvery } = this.#options;
     if (checkpointEvery > 0 && entry.steps % checkpointEvery === 0 && !row.isDone) this.#emitCheckpoint(entry);
   }
 
-  /** As soon as only the last step is left, where that is known, for a replacement to be here when the row leaves. */
+  /** Announces a row's last step, where its steps are known, so that a replacement is present when it leaves. */
   #announceLastStep(entry: TableRow<Row>): void {
     const { row, owner } = entry;
     if (row.stepsLeft !== 1 || entry.isReleasing) return;
@@ -173,7 +173,7 @@ export class Engine<Row extends PipelineRow> {
 
   async #finish(entry: TableRow<Row>): Promise<void> {
     const { row, owner } = entry;
-    // What the step said goes out first: an ending takes a while.
+    // Flush the step's events first: finishing a row (such as decoding) takes a while.
     await this.#flush();
     try {
       const output = await this.#options.pipeline.finish(row);
@@ -196,10 +196,12 @@ export class Engine<Row extends PipelineRow> {
   }
 
   #fail(owner: TableRequest<Row>, error: unknown): void {
-    // The text of an error that we did not write may hold a path or a prompt.
+    // The message of a foreign error may contain a path or a prompt, so clients do not get it.
     const isOurs = DarkroomError.isInstance(error);
     const { code, message } = isOurs ? error : unknownError;
-    const cause = isOurs ? undefined : error instanceof Error ? error.stack : String(error);
+    // What a request got wrong is no trouble of the engine's, and its message says all.
+    const reason = !isOurs ? error : code === 'invalid_request' ? undefined : error.cause;
+    const cause = reason instanceof Error ? reason.stack : reason === undefined ? undefined : inspect(reason);
     this.#end(owner, { type: 'request-failed', requestId: owner.request.id, code, message, ...(cause && { cause }) });
   }
 

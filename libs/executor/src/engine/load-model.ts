@@ -1,12 +1,12 @@
 import type { Pipeline, PipelineRow } from '@darkroom/core';
-import { loadPipeline, type LoadModelOptions as PictureOptions } from '@darkroom/diffusion';
+import { loadPipeline, type LoadImageModelOptions as ImageOptions } from '@darkroom/diffusion';
 import { isTextModel, loadTextPipeline, type LoadTextPipelineOptions } from '@darkroom/language';
 
-/** Which model, and how it is run; each kind takes of it what it knows. */
-export type LoadModelOptions = PictureOptions & LoadTextPipelineOptions;
+/** The model's directory and how to run it; each kind reads the fields it knows. */
+export type LoadModelOptions = ImageOptions & LoadTextPipelineOptions;
 
 /**
- * Loads whatever model a directory holds.
+ * Loads the model in a directory, of whatever kind.
  *
  * @throws DarkroomError as the loader of its kind does.
  */

@@ -1,12 +1,11 @@
 /**
- * Which rows are in the engine, and who waits for room. First come, first served by request: a request's rows enter as
- * room comes up, and no later request overtakes them. Only one request is ever partly inside, so what waits is requests
- * and not rows with their latents.
+ * The rows in the engine and the requests that wait for slots. First come, first served: no request overtakes an
+ * earlier one. Rows of at most one request are partly admitted, so waiting requests hold no latents.
  */
 import { groupBy, type Pipeline, type PipelineRow, type RowRequest } from '@darkroom/core';
 import type { EngineStatus } from '../executor.ts';
 
-/** A request, until it has ended. */
+/** A request that has not ended. */
 export interface TableRequest<Row> {
   readonly request: RowRequest;
   /** Rows not yet in the table; undefined until the pipeline has made them. */
@@ -17,16 +16,18 @@ export interface TableRequest<Row> {
 export interface TableRow<Row> {
   readonly row: Row;
   readonly owner: TableRequest<Row>;
-  /** That it has taken here. */
+  /** Steps that the row has taken in this engine. */
   steps: number;
-  /** It was said that its last step comes. */
+  /** Set once the row's last step is announced. */
   isReleasing: boolean;
 }
 
-/** Of the engine's. Each row that the table was given is released once, when it leaves or will never enter. */
+/**
+ * The engine's options that the table needs. Each created row is released exactly once, on leaving or without entering.
+ */
 interface RowTableOptions<Row extends PipelineRow> {
   maxSlots: number;
-  pipeline: Pick<Pipeline<Row>, 'release' | 'hasRoomFor'>;
+  pipeline: Pick<Pipeline<Row>, 'release' | 'fitsMemory'>;
 }
 
 export class RowTable<Row extends PipelineRow> {
@@ -53,7 +54,7 @@ export class RowTable<Row extends PipelineRow> {
     return { slots, waitingRequests: this.#waiting.length };
   }
 
-  /** Puts a request at the end of the line, unless one with its id is here. */
+  /** Appends a request to the queue, unless one with its id is present. */
   add(request: RowRequest): void {
     if (this.#requests.has(request.id)) return;
     const owner: TableRequest<Row> = { request, pending: undefined, hasEnded: false };
@@ -65,12 +66,12 @@ export class RowTable<Row extends PipelineRow> {
     return this.#requests.get(requestId);
   }
 
-  /** Whether the request has no row left, here or waiting. */
+  /** Returns true if the request has no row left, in the table or waiting. */
   isComplete(owner: TableRequest<Row>): boolean {
     return owner.pending?.length === 0 && !this.#rows.some((entry) => entry.owner === owner);
   }
 
-  /** The request whose rows enter next, if there is one and room for a row of it. */
+  /** Returns the request whose row enters next, or undefined if none waits or its row does not fit. */
   nextToEnter(): TableRequest<Row> | undefined {
     const [first] = this.#waiting;
     const row = first?.pending?.[0];
@@ -78,10 +79,10 @@ export class RowTable<Row extends PipelineRow> {
     if (this.status.slots + (row?.slots ?? 1) > maxSlots) return undefined;
     if (row === undefined || this.#rows.length === 0) return first;
     const others = this.#rows.map((entry) => entry.row);
-    return pipeline.hasRoomFor?.(row, others) === false ? undefined : first;
+    return pipeline.fitsMemory?.(row, others) === false ? undefined : first;
   }
 
-  /** Moves the next row of the first waiting request into the table; undefined if that request has none. */
+  /** Moves the next row of the first waiting request into the table; returns undefined if it has none. */
   enter(owner: TableRequest<Row>): TableRow<Row> | undefined {
     const row = owner.pending?.shift();
     if (owner.pending?.length === 0) this.#waiting.shift();
@@ -109,7 +110,7 @@ export class RowTable<Row extends PipelineRow> {
     for (const owner of this.#requests.values()) this.remove(owner);
   }
 
-  /** The rows by shape, the shape that has been here longest first. */
+  /** Groups the rows by shape, the longest present shape first. */
   groups(): TableRow<Row>[][] {
     return groupBy(this.#rows, ({ row }) => row.shapeKey);
   }

@@ -1,11 +1,11 @@
 import type { Pipeline, PipelineRow, StepReport, TokenCounts } from '@darkroom/core';
 
-/** How a step went, with whatever was thrown laid at the rows it concerns. */
+/** Report of a step, with each error assigned to the rows it concerns. */
 type StepOutcome<Row> = Omit<StepReport<Row>, 'failures'> & { readonly failures: ReadonlyMap<Row, unknown> };
 
 /**
- * Takes one step of all rows, and finds the guilty when the model call fails as a whole: the group is halved until the
- * call succeeds or one row is left, which then fails alone. A batch that does not fit into memory thus runs as two that do.
+ * Takes one step of all rows. If the model call fails as a whole, halves the group until a call succeeds or a single
+ * row fails alone. A batch that runs out of memory thus runs as two that fit.
  */
 export async function stepRows<Row extends PipelineRow>(
   pipeline: Pipeline<Row>,

@@ -1,4 +1,4 @@
-/** The engine with rows that write text: what the pictures' pipelines do not need of it. */
+/** Tests the engine with rows that write text: features that image pipelines do not use. */
 import { describe, expect, it } from 'vitest';
 import type { EngineEvent } from '../executor-event.ts';
 import { Engine } from './engine.ts';
@@ -41,8 +41,8 @@ function createWriter({ maxSlots = 1000, checkpointEvery = 0 } = {}) {
   return { pipeline, engine, events, write, of, textOf, onEvent: (act: Act) => void acts.push(act) };
 }
 
-describe('rows that write text', () => {
-  it('say each letter as it comes, and how far they are without knowing where it ends', async () => {
+describe('an engine with text rows', () => {
+  it('emits a delta per letter, and progress without a total', async () => {
     const { write, of, textOf, events } = createWriter();
     await write('a', { prompt: 'a wish', max: 5 });
     const text = textOf('a')!;
@@ -53,13 +53,13 @@ describe('rows that write text', () => {
     expect(of('progress')).toEqual(
       [1, 2, 3, 4, 5].map((done) => ({ type: 'progress', requestId: 'a', index: 0, done })),
     );
-    // Of the last letter there is room for it is known that it is the last, and said once.
+    // The final letter is known in advance only because `max` is reached; row-releasing is emitted once before it.
     const types = events.filter(({ type }) => type !== 'stats' && type !== 'progress').map(({ type }) => type);
     expect(types.slice(-5)).toEqual(['delta', 'row-releasing', 'delta', 'output', 'request-done']);
     expect(of('row-releasing')).toHaveLength(1);
   });
 
-  it('say what stands in the block they work on', async () => {
+  it('emits snapshots of the block being denoised', async () => {
     const { write, of, textOf } = createWriter();
     await write('a', { prompt: 'a wish', max: 8, mode: 'blocks' });
     const text = textOf('a')!;
@@ -73,7 +73,7 @@ describe('rows that write text', () => {
     expect(of('row-releasing')).toEqual([]);
   });
 
-  it('let the others write while a long prompt is read', async () => {
+  it('interleaves the steps of other rows with a long prompt', async () => {
     const { pipeline, write, onEvent } = createWriter();
     let joining: Promise<void> | undefined;
     onEvent((event) => {
@@ -90,14 +90,14 @@ describe('rows that write text', () => {
     expect(pipeline.calls[last + 1]).toBe('letters ab');
   });
 
-  it('give each the bytes it has alone, whoever joins and leaves', async () => {
+  it('gives each row the same bytes as alone while others join and leave', async () => {
     const requests = Array.from({ length: 12 }, (_, at) => {
       const mode = at % 3 === 0 ? ('blocks' as const) : ('letters' as const);
       return { id: `r${at}`, input: { prompt: 'wish'.repeat(1 + (at % 4)) + at, max: 4 * (1 + (at % 5)), mode } };
     });
     const alone = createWriter();
     for (const { id, input } of requests) await alone.write(id, input);
-    // One more comes with each letter, and what there is no room for waits.
+    // Submit another request after each step; requests that do not fit wait.
     const { pipeline, write, textOf, of, onEvent } = createWriter({ maxSlots: 60 });
     const left = [...requests];
     const ends: Promise<void>[] = [];
@@ -115,7 +115,7 @@ describe('rows that write text', () => {
     expect(of('stats').some(({ waitingRequests }) => waitingRequests > 0)).toBe(true);
   });
 
-  it.each(['letters', 'blocks'] as const)('go on from every checkpoint to the same bytes, with %s', async (mode) => {
+  it.each(['letters', 'blocks'] as const)('resumes from every checkpoint to the same bytes, with %s', async (mode) => {
     const whole = createWriter({ checkpointEvery: 1 });
     await whole.write('a', { prompt: 'a wish', max: 12, mode });
     const checkpoints = whole.of('checkpoint').map(({ checkpoint }) => checkpoint);
@@ -128,24 +128,24 @@ describe('rows that write text', () => {
         { checkpoints: new Map([[0, structuredClone(checkpoint)]]) },
       );
       expect(resumed.textOf('a')).toBe(whole.textOf('a'));
-      const said = [...resumed.of('delta'), ...resumed.of('snapshot')];
-      expect(said[0]!.offset).toBe(checkpoint.done);
+      const textEvents = [...resumed.of('delta'), ...resumed.of('snapshot')];
+      expect(textEvents[0]!.offset).toBe(checkpoint.done);
     }
   });
 });
 
-describe('room', () => {
-  it('is counted in what each row takes', async () => {
+describe('slots', () => {
+  it('counts the slots that each row takes', async () => {
     const { write, of } = createWriter({ maxSlots: 40 });
     const wide = { prompt: 'w', max: 24 };
     await Promise.all([write('a', wide), write('b', wide), write('c', { prompt: 'c', max: 4 })]);
-    // There is room for c beside a, but b was there before it.
+    // c would fit beside a, but b was submitted before it.
     expect(of('request-done').map(({ requestId }) => requestId)).toEqual(['a', 'c', 'b']);
     const slots = of('stats').map(({ tableSlots }) => tableSlots);
     expect(slots.filter((count, at) => count !== slots[at - 1])).toEqual([25, 30, 25]);
   });
 
-  it('that there will never be is not waited for', async () => {
+  it('fails a request that needs more slots than exist, instead of queueing it', async () => {
     const { pipeline, write, of, textOf } = createWriter({ maxSlots: 20 });
     const ends = [write('a', { prompt: 'a', max: 8 }), write('wide', { prompt: 'wide', max: 17, outputs: 2 })];
     await Promise.all([...ends, write('b', { prompt: 'b', max: 8 })]);
@@ -158,11 +158,11 @@ describe('room', () => {
       },
     ]);
     expect([textOf('a'), textOf('b')]).toEqual([expect.any(String), expect.any(String)]);
-    expect(pipeline.held.size).toBe(0);
+    expect(pipeline.allocated.size).toBe(0);
   });
 });
 
-describe('what a row holds is freed once,', () => {
+describe('releases each row once', () => {
   const long = { prompt: 'a wish', max: 40 };
 
   it.each<[string, WriterInput, EngineEvent['type']]>([
@@ -170,16 +170,16 @@ describe('what a row holds is freed once,', () => {
     ['failed in a step', { ...long, outputs: 3, failAt: 2 }, 'request-failed'],
     ['failed at its end', { ...long, outputs: 3, failsToFinish: true }, 'request-failed'],
     ['too wide', { prompt: 'w', max: 500, outputs: 3 }, 'request-failed'],
-  ])('of a request that is %s', async (_, input, end) => {
+  ])('when its request is %s', async (_, input, end) => {
     const { pipeline, engine, write, of } = createWriter({ maxSlots: 100 });
     await write('a', input);
     expect(of(end)).toHaveLength(1);
     await engine.stop();
-    expect(pipeline).toMatchObject({ rowCount: 3, releaseCount: 3, held: new Set() });
+    expect(pipeline).toMatchObject({ rowCount: 3, releaseCount: 3, allocated: new Set() });
   });
 
-  it('of a request that is canceled, with rows that write, read and wait', async () => {
-    // There is room for two of its four rows beside the other.
+  it('when its request is canceled, with rows writing, reading the prompt and waiting', async () => {
+    // Two of a's four rows fit beside b.
     const { pipeline, engine, write, of, textOf, onEvent } = createWriter({ maxSlots: 150 });
     onEvent((event) => {
       if (event.type === 'delta' && event.requestId === 'a') engine.cancel('a');
@@ -189,13 +189,13 @@ describe('what a row holds is freed once,', () => {
     expect(of('output', 'a')).toEqual([]);
     expect(textOf('b')).toBeDefined();
     await engine.stop();
-    expect(pipeline).toMatchObject({ rowCount: 5, releaseCount: 5, held: new Set() });
+    expect(pipeline).toMatchObject({ rowCount: 5, releaseCount: 5, allocated: new Set() });
   });
 
   it.each([
     ['some rows of b wait', 150, ['a0', 'a1', 'b0']],
     ['all rows of b wait', 100, ['a0', 'a1']],
-  ])('of all there is when the engine stops, after their checkpoints: %s', async (_, maxSlots, inside) => {
+  ])('when the engine stops, after the checkpoints: %s', async (_, maxSlots, inside) => {
     const { pipeline, engine, of, write, onEvent } = createWriter({ maxSlots });
     const stopping = new Promise<void>((resolve) => {
       onEvent((event) => {
@@ -208,7 +208,7 @@ describe('what a row holds is freed once,', () => {
     await stopping;
     expect(of('checkpoint').map(({ requestId, index }) => `${requestId}${index}`)).toEqual(inside);
     expect(engine.status).toEqual({ slots: 0, waitingRequests: 0 });
-    expect(pipeline).toMatchObject({ rowCount: 5, releaseCount: 5, held: new Set() });
+    expect(pipeline).toMatchObject({ rowCount: 5, releaseCount: 5, allocated: new Set() });
     await pipeline.dispose();
   });
 });

@@ -1,57 +1,141 @@
-import type { ChildProcess } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { DarkroomError } from '@darkroom/core';
-import { findModule } from '../module/find-module.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { deserialize } from 'node:v8';
+import { DarkroomError, withTimeLimit } from '@darkroom/core';
+import { z } from 'zod';
+import { findModule, type ModuleSetting } from '../module/find-module.ts';
+import { ModuleChild } from '../module/module-child.ts';
+import type { CallMessage } from '../module/module-message.ts';
+import { type JudgedSubject, maxReasonLength } from '../module/own-judge.ts';
 import { wellFormed } from '../upstream/upstream-error.ts';
-import { endOfChild } from '../process/end-of-child.ts';
-import { forkChild } from '../process/fork-child.ts';
-import type { JudgedSubject, MessageFromJudge, MessageToJudge } from './judge-message.ts';
 
 export interface JudgeOptions {
-  /** As JUDGE has it: a path that begins with . or /, or the name of a package. */
+  /** Value of JUDGE: a path that begins with . or /, or the name of a package. */
   module: string;
-  /** Whose requests it judges. */
+  /** Id of the model whose requests are moderated. */
   model: string;
-  /** How long a verdict may take, from when the process runs that is asked. */
+  /** Timeout of a verdict, ms, counted from when the process is running. */
   timeoutMs: number;
 }
 
-/** What was found; without `reason` it may pass. */
+/** Outcome of moderation: `reason` is present if the subject is rejected. */
 export interface Verdict {
   readonly reason?: string;
 }
 
-/** `createJudge` has so many times longer than a verdict. */
-const startFactor = 10;
-const longestReason = 300;
+/** The process ended, or was killed, with several questions open, any of which may have caused it. */
+class EndedWithOthers extends Error {}
 
-// Always the built entry: Node runs no TypeScript, so tests of the sources need `npm run build` before them.
-const builtFolder = import.meta.url.endsWith('.ts') ? '../../dist/judge' : '.';
-const entry = fileURLToPath(new URL(`${builtFolder}/judge-process.js`, import.meta.url));
+/** Timeout of `createJudge`, as a multiple of the timeout of a verdict. */
+const startFactor = 10;
+/** Max time that a process takes to answer a ping, and to exit once it is killed. */
+const maxPongMs = 1000;
+const maxExitMs = 1000;
+const maxBytes = { yielded: 0, returned: 4096 };
+
+const infoSchema = z.object({ prompt: z.boolean(), image: z.boolean() });
+const verdictSchema = z.object({ allowed: z.boolean(), reason: z.string() });
 
 /**
- * A module that judges, in a process of its own. There is a verdict or an error: whoever asks lets nothing pass without a verdict. A
- * process that has ended, or was silent while a verdict was due, is another one by the next question.
+ * Calls a moderation module in its own process. Returns a verdict or throws; callers let nothing pass without a
+ * verdict. The process is replaced before the next question if it has ended, or did not react when a verdict was due.
  */
 export class Judge {
   readonly #options: JudgeOptions;
-  #child: ChildProcess | undefined;
-  #starting: Promise<void> | undefined;
-  #judges: readonly JudgedSubject['type'][] = [];
-  /** What settles each question that is open. */
-  readonly #calls = new Map<number, (verdict: Verdict | Error) => void>();
-  #nextCall = 0;
-  /** Times that the process was heard of. */
-  #heard = 0;
+  /** Aborts when the judge is stopped. */
+  #life = new AbortController();
+  #child: ModuleChild | undefined;
+  #starting: Promise<ModuleChild> | undefined;
+  #judges: z.infer<typeof infoSchema> = { prompt: false, image: false };
+  /** Settles when no question is being retried alone. */
+  #retries: Promise<unknown> = Promise.resolve();
 
   constructor(options: JudgeOptions) {
     this.#options = options;
   }
 
   /** @throws DarkroomError `model_unsupported` or `internal`, naming the setting, if it cannot start. */
-  start(): Promise<void> {
+  async start(): Promise<void> {
+    await this.#running(this.#life.signal);
+  }
+
+  /** Returns true if the module moderates this type. */
+  judges(type: JudgedSubject['type']): boolean {
+    return this.#judges[type];
+  }
+
+  /**
+   * Returns the module's verdict. If the process ends with several questions open, each is retried alone, in turn, so
+   * that only the one that crashes it fails.
+   *
+   * @throws DarkroomError `unavailable` if there is no verdict, with the reason for the log as its cause.
+   */
+  async judge(question: JudgedSubject): Promise<Verdict> {
+    const { signal } = this.#life;
+    await this.#retries;
+    try {
+      return await this.#query(question, signal).catch((error: unknown) => {
+        if (error instanceof EndedWithOthers) return this.#retryAlone(question, signal);
+        throw error;
+      });
+    } catch (error) {
+      const what = question.type === 'prompt' ? 'the prompt' : 'the image';
+      const message = `moderation gave no verdict on ${what}, and nothing passes without one; try again later`;
+      throw new DarkroomError('unavailable', 'executor.judge', message, error);
+    }
+  }
+
+  stop(): void {
+    this.#life.abort();
+    this.#life = new AbortController();
+    this.#replace();
+  }
+
+  /** Retries a question once all earlier retries have settled; new questions wait meanwhile. */
+  #retryAlone(question: JudgedSubject, signal: AbortSignal): Promise<Verdict> {
+    const retry = this.#retries.then(() => this.#query(question, signal));
+    this.#retries = retry.catch(() => {});
+    return retry;
+  }
+
+  async #query(question: JudgedSubject, signal: AbortSignal): Promise<Verdict> {
+    const child = await this.#running(signal);
+    const { timeoutMs } = this.#options;
+    const call = child.call({ request: question, maxBytes });
+    const message = await child.nextOf(call, { timeoutMs });
+    if (message === undefined && child.how === undefined) await this.#timeOut(child, call);
+    child.forget(call);
+    if (message !== undefined) return verdictOf(message);
+    const how = child.how ?? 'its process did not exit when it was killed';
+    throw child.callsAtEnd > 1 ? new EndedWithOthers(how) : new Error(how);
+  }
+
+  /** Abandons a call, or kills a process that would not react to an abort. */
+  async #timeOut(child: ModuleChild, call: number): Promise<void> {
+    const why = `no verdict within ${this.#options.timeoutMs / 1000} s`;
+    if (await this.#isResponsive(child)) {
+      child.abandon(call);
+      throw new Error(why);
+    }
+    if (child === this.#child) this.#replace(why);
+    // A killed process does not exit while it is stuck in a device call.
+    await Promise.race([child.ended, delay(maxExitMs, undefined, { ref: false })]);
+    if (child.callsAtEnd === 1) throw new Error(why);
+  }
+
+  /** Returns true if the process sent something within half of the timeout, or answers a ping. */
+  async #isResponsive(child: ModuleChild): Promise<boolean> {
+    if (child !== this.#child) return false;
+    const limitMs = this.#options.timeoutMs / 2;
+    if (child.silentMs < limitMs) return true;
+    return Promise.race([child.ping(), delay(Math.min(maxPongMs, limitMs), false, { ref: false })]);
+  }
+
+  /** Returns the process, after starting it if there is none. */
+  #running(signal: AbortSignal): Promise<ModuleChild> {
+    if (signal.aborted) return Promise.reject(new Error('it was stopped'));
     if (this.#starting !== undefined) return this.#starting;
-    const starting = this.#open();
+    const { timeoutMs } = this.#options;
+    const starting = withTimeLimit(startFactor * timeoutMs, signal, (both) => this.#open(both));
     this.#starting = starting;
     starting.catch(() => {
       if (this.#starting === starting) this.#starting = undefined;
@@ -59,104 +143,37 @@ export class Judge {
     return starting;
   }
 
-  /** Whether it has a say in these. */
-  judges(type: JudgedSubject['type']): boolean {
-    return this.#judges.includes(type);
-  }
-
-  /** @throws DarkroomError `unavailable` where there is no verdict, with the reason for the log as its cause. */
-  async judge(question: JudgedSubject): Promise<Verdict> {
-    try {
-      await this.start();
-      return await this.#ask(question);
-    } catch (error) {
-      const what = question.type === 'prompt' ? 'the prompt' : 'the picture';
-      const message = `what judges requests here gave no verdict on ${what}, and nothing passes without one; try again later`;
-      throw new DarkroomError('unavailable', 'executor.judge', message, error);
-    }
-  }
-
-  stop(): void {
-    this.#end('it was stopped');
-  }
-
-  async #ask(question: JudgedSubject): Promise<Verdict> {
-    const call = this.#nextCall++;
-    let timer: NodeJS.Timeout | undefined;
-    const verdict = await new Promise<Verdict | Error>((settle) => {
-      const heard = this.#heard;
-      timer = setTimeout(() => settle(this.#giveUp(call, heard)), this.#options.timeoutMs);
-      this.#calls.set(call, settle);
-      this.#send({ call, ...question });
-    });
-    clearTimeout(timer);
-    this.#calls.delete(call);
-    if (verdict instanceof Error) throw verdict;
-    return verdict;
-  }
-
-  /** @param heard how often the process had been heard of when it was asked: who was silent ever since hears no abort either. */
-  #giveUp(call: number, heard: number): Error {
-    const why = `it gave no verdict in ${this.#options.timeoutMs / 1000} s`;
-    if (heard === this.#heard) this.#end(why);
-    else this.#send({ type: 'abort', call });
-    return new Error(why);
-  }
-
-  async #open(): Promise<void> {
-    const { module, model, timeoutMs } = this.#options;
-    const specifier = await findModule(module);
-    if (specifier === undefined) throw this.#unfit('expected the path of a module, and there is no such file');
-    const child = forkChild(entry);
+  async #open(signal: AbortSignal): Promise<ModuleChild> {
+    const { module, model } = this.#options;
+    const setting: ModuleSetting = { name: 'JUDGE', module };
+    const specifier = await findModule(setting);
+    if (signal.aborted) throw new Error('it was stopped');
+    const child = new ModuleChild({ specifier, model, exportName: 'createJudge' });
     this.#child = child;
-    const started = new Promise<MessageFromJudge | string>((resolve) => {
-      const timer = setTimeout(() => resolve('createJudge was not done in time'), startFactor * timeoutMs);
-      child.on('message', (message: MessageFromJudge) => {
-        clearTimeout(timer);
-        resolve(message);
-        if (this.#child === child) this.#receive(message);
-      });
-      void endOfChild(child).then((how) => {
-        clearTimeout(timer);
-        resolve(how);
-        if (this.#child === child) this.#end(how);
-      });
-    });
-    this.#send({ type: 'start', specifier, model });
-    const first = await started;
-    if (typeof first !== 'string' && first.type === 'ready') return;
-    if (this.#child === child) this.#end('it could not start');
-    throw this.#unfit('it cannot start', typeof first === 'string' ? first : 'message' in first ? first.message : '');
+    void child.ended.then(() => child === this.#child && this.#replace());
+    const limit = 'ten times the timeout of a verdict';
+    this.#judges = await child.ready(setting, { signal, limit, read: readInfo });
+    return child;
   }
 
-  #receive(message: MessageFromJudge): void {
-    this.#heard += 1;
-    if (message.type === 'ready') this.#judges = message.judges;
-    else if (message.type === 'verdict') {
-      const { call, allowed, reason } = message;
-      this.#calls.get(call)?.(allowed ? {} : { reason: wellFormed(reason.slice(0, longestReason)) });
-    } else if (message.type === 'threw') this.#calls.get(message.call)?.(new Error(message.message));
-    else if (message.type === 'dying') this.#end(`it ended: ${message.message}`);
-  }
-
-  /** Of this process; the next question has another. What is open has no verdict. */
-  #end(why: string): void {
+  /** Kills the process; the next question starts another one. */
+  #replace(reason?: string): void {
     const child = this.#child;
     this.#child = undefined;
     this.#starting = undefined;
-    child?.kill('SIGKILL');
-    for (const settle of this.#calls.values()) settle(new Error(why));
+    child?.kill(reason);
   }
+}
 
-  #send(message: MessageToJudge): void {
-    // A closed channel is seen by its end; the callback keeps it from being thrown here as well.
-    this.#child?.send(message, () => {});
-  }
+/** @throws Error, for the start error. */
+function readInfo(info: unknown): z.infer<typeof infoSchema> {
+  const { data } = infoSchema.safeParse(info);
+  if (data === undefined) throw new Error('it did not report what it judges');
+  return data;
+}
 
-  /** Where the module lies, and its own words, are for the log only. */
-  #unfit(why: string, words = ''): DarkroomError {
-    const { module } = this.#options;
-    const told = words === '' ? '' : `: ${words}`;
-    return new DarkroomError('internal', 'executor.start', `JUDGE is ${module}: ${why}${told}`);
-  }
+function verdictOf(message: CallMessage): Verdict {
+  if (message.type === 'threw') throw new Error(message.message);
+  const { allowed, reason } = verdictSchema.parse(deserialize(message.value));
+  return allowed ? {} : { reason: wellFormed(reason.slice(0, maxReasonLength)) };
 }

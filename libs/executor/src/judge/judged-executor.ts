@@ -1,43 +1,43 @@
 import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
-import { picture, type PictureInput } from '@darkroom/kinds';
+import { imageKind, type ImageInput } from '@darkroom/kinds';
 import { type EventOf, type ExecutorEvent, type ExecutorListener, isRequestEnd } from '../executor-event.ts';
 import type { Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
 import { Judge, type JudgeOptions } from './judge.ts';
 
 export interface JudgedExecutorOptions extends JudgeOptions {
-  /** Whoever draws. */
+  /** Creates the executor that computes the images. */
   createExecutor: (listener: ExecutorListener) => Executor;
   onEvents: ExecutorListener;
 }
 
-/** A request that has not ended, as far as anybody has been told. */
+/** A request whose end has not been emitted yet. */
 interface OpenRequest {
   readonly request: RowRequest;
-  /** Its prompt may pass: the executor has it. */
+  /** Set once the prompt has passed and the inner executor has the request. */
   isSubmitted: boolean;
-  /** Pictures that wait for a verdict. */
-  judging: number;
-  /** The executor has said that it is done; told when all pictures are judged. */
+  /** Number of images that wait for a verdict. */
+  pendingVerdicts: number;
+  /** Set if the inner executor has emitted request-done; passed on once all images have a verdict. */
   isDone: boolean;
 }
 
-type OfRequest = Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>;
+type RequestScopedEvent = Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>;
 
 /**
- * Has a module judge what another executor is asked, and what it draws, before either passes: requests of pictures, and no others.
- * What is refused fails with the reason. Without a verdict it fails too, and others go on.
+ * Moderates the prompts and images of another executor's image requests. A rejected request fails with the reason;
+ * one without a verdict fails too. Other requests continue.
  */
 export class JudgedExecutor implements Executor {
   readonly #inner: Executor;
   readonly #judge: Judge;
   readonly #onEvents: ExecutorListener;
   readonly #open = new Map<string, OpenRequest>();
-  #isOfPictures = false;
+  #servesImages = false;
 
   constructor({ createExecutor, onEvents, ...judge }: JudgedExecutorOptions) {
     this.#judge = new Judge(judge);
     this.#onEvents = onEvents;
-    this.#inner = createExecutor((events) => this.#hear(events));
+    this.#inner = createExecutor((events) => this.#handle(events));
   }
 
   get maxSlots(): number | undefined {
@@ -50,9 +50,9 @@ export class JudgedExecutor implements Executor {
 
   async start(): Promise<ModelCard> {
     const card = await this.#inner.start();
-    this.#isOfPictures = card.kind === picture.id;
+    this.#servesImages = card.kind === imageKind.id;
     try {
-      if (this.#isOfPictures) await this.#judge.start();
+      if (this.#servesImages) await this.#judge.start();
       return card;
     } catch (error) {
       await this.#inner.shutdown();
@@ -61,12 +61,12 @@ export class JudgedExecutor implements Executor {
   }
 
   submit(requests: readonly RowRequest[]): void {
-    if (!this.#isOfPictures) return this.#inner.submit(requests);
-    // Throws where it would.
+    if (!this.#servesImages) return this.#inner.submit(requests);
+    // Throws synchronously if the inner executor is not running.
     this.#inner.submit([]);
     for (const request of requests) {
       if (this.#open.has(request.id)) continue;
-      const open: OpenRequest = { request, isSubmitted: false, judging: 0, isDone: false };
+      const open: OpenRequest = { request, isSubmitted: false, pendingVerdicts: 0, isDone: false };
       this.#open.set(request.id, open);
       if (this.#judge.judges('prompt')) void this.#judgePrompt(open);
       else this.#pass(open);
@@ -76,7 +76,7 @@ export class JudgedExecutor implements Executor {
   cancel(requestId: string): void {
     const open = this.#open.get(requestId);
     this.#inner.cancel(requestId);
-    // Of what it does not have, or has ended, the executor says nothing.
+    // The inner executor emits nothing for a request that it does not have or has finished.
     if (open !== undefined && (!open.isSubmitted || open.isDone)) this.#end({ type: 'request-canceled', requestId });
   }
 
@@ -98,7 +98,7 @@ export class JudgedExecutor implements Executor {
   async #judgePrompt(open: OpenRequest): Promise<void> {
     const { id, input } = open.request;
     try {
-      const { prompt, negativePrompt } = input as PictureInput;
+      const { prompt, negativePrompt } = input as ImageInput;
       const { reason } = await this.#judge.judge({ type: 'prompt', subject: { prompt, negativePrompt } });
       if (!this.#isOpen(open)) return;
       if (reason === undefined) this.#pass(open);
@@ -113,32 +113,32 @@ export class JudgedExecutor implements Executor {
     this.#inner.submit([open.request]);
   }
 
-  #hear(events: readonly ExecutorEvent[]): void {
-    if (!this.#isOfPictures) return this.#onEvents(events);
+  #handle(events: readonly ExecutorEvent[]): void {
+    if (!this.#servesImages) return this.#onEvents(events);
     const passed = events.flatMap((event) => {
       if (event.type === 'stats') return event;
       return event.type === 'engine-lost' ? this.#lose(event) : this.#filter(event);
     });
-    // That it is at it is said without events, too.
+    // Pass on an empty batch: it is a liveness signal.
     if (passed.length > 0 || events.length === 0) this.#onEvents(passed);
   }
 
-  /** What passes at once. */
-  #filter(event: OfRequest): ExecutorEvent[] {
+  /** Returns the events that may be passed on at once. */
+  #filter(event: RequestScopedEvent): ExecutorEvent[] {
     const open = this.#open.get(event.requestId);
     if (open === undefined) return [];
-    const judgesPictures = this.#judge.judges('picture');
-    if (event.type === 'output' && judgesPictures) {
-      open.judging += 1;
-      void this.#judgePicture(open, event);
+    const judgesImages = this.#judge.judges('image');
+    if (event.type === 'output' && judgesImages) {
+      open.pendingVerdicts += 1;
+      void this.#judgeImage(open, event);
       return [];
     }
-    if (event.type === 'progress' && judgesPictures) {
-      // A preview would show what nobody has judged yet.
+    if (event.type === 'progress' && judgesImages) {
+      // Drop the preview: it would show an unmoderated image.
       const { preview: _preview, ...progress } = event;
       return [progress];
     }
-    if (event.type === 'request-done' && open.judging > 0) {
+    if (event.type === 'request-done' && open.pendingVerdicts > 0) {
       open.isDone = true;
       return [];
     }
@@ -146,24 +146,24 @@ export class JudgedExecutor implements Executor {
     return [event];
   }
 
-  async #judgePicture(open: OpenRequest, event: EventOf<'output'>): Promise<void> {
+  async #judgeImage(open: OpenRequest, event: EventOf<'output'>): Promise<void> {
     const { requestId, index } = event;
     try {
-      const { reason } = await this.#judge.judge({ type: 'picture', subject: subjectOf(open.request, event) });
+      const { reason } = await this.#judge.judge({ type: 'image', subject: subjectOf(open.request, event) });
       if (!this.#isOpen(open)) return;
-      if (reason !== undefined) throw refused(`picture ${index} is refused here: ${reason}`);
-      open.judging -= 1;
+      if (reason !== undefined) throw refused(`image ${index} is refused here: ${reason}`);
+      open.pendingVerdicts -= 1;
       this.#onEvents([event]);
-      if (open.isDone && open.judging === 0) this.#end({ type: 'request-done', requestId });
+      if (open.isDone && open.pendingVerdicts === 0) this.#end({ type: 'request-done', requestId });
     } catch (error) {
       if (!this.#isOpen(open)) return;
-      // What the executor says to the cancel is of nobody then.
+      // End the request first, so that the inner executor's request-canceled event is ignored.
       this.#fail(requestId, error);
       this.#inner.cancel(requestId);
     }
   }
 
-  /** With the engine goes what waits for a verdict. */
+  /** Adds the requests that wait for a verdict to the lost ones. */
   #lose(event: EventOf<'engine-lost'>): ExecutorEvent {
     const requestIds = [...this.#open.keys()];
     this.#open.clear();
@@ -178,7 +178,7 @@ export class JudgedExecutor implements Executor {
     const isOurs = DarkroomError.isInstance(error);
     const { code, message } = isOurs
       ? error
-      : { code: 'internal' as const, message: 'the request could not be judged' };
+      : { code: 'internal' as const, message: 'the request could not be moderated' };
     const reason = isOurs ? error.cause : error;
     const cause = reason instanceof Error ? { cause: reason.message } : {};
     this.#end({ type: 'request-failed', requestId, code, message, ...cause });
@@ -190,9 +190,9 @@ export class JudgedExecutor implements Executor {
 }
 
 function subjectOf({ input }: RowRequest, { index, output }: EventOf<'output'>) {
-  const { prompt, negativePrompt } = input as PictureInput;
+  const { prompt, negativePrompt } = input as ImageInput;
   const { data, contentType, facts } = output;
-  const { width, height } = input as PictureInput;
+  const { width, height } = input as ImageInput;
   const size = { width: Number(facts['width'] ?? width), height: Number(facts['height'] ?? height) };
   return { prompt, negativePrompt, index, ...size, data, ...(contentType !== undefined && { contentType }) };
 }

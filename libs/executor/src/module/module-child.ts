@@ -1,91 +1,136 @@
-import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { endOfChild } from '../process/end-of-child.ts';
-import { forkChild } from '../process/fork-child.ts';
-import { mostUnread, type MessageFromModule, type MessageToModule } from './module-message.ts';
+import { deserialize } from 'node:v8';
+import { Child, type WaitOptions, WakeSignal } from '@darkroom/core';
+import { type ModuleSetting, startError } from './find-module.ts';
+import {
+  type CallMessage,
+  maxUnread,
+  messageFromModule,
+  type MessageFromModule,
+  type MessageToModule,
+  type ModuleExport,
+} from './module-message.ts';
 
 export interface ModuleChildOptions {
   /** The URL of a file, or the name of a package. */
   specifier: string;
   model: string;
-  /** Of its process; that of this one if absent. */
+  exportName: ModuleExport;
+  /** Environment of the module's process; default: this process's own. */
   environment?: Record<string, string | undefined> | undefined;
 }
 
-/** What is said of a call. */
-export type CallMessage = Extract<MessageFromModule, { call: number }>;
-export type StartMessage = Extract<MessageFromModule, { type: 'ready' | 'unfit' }>;
-
-/** What a call has said that nobody has read yet. */
-interface Mailbox {
-  messages: CallMessage[];
-  notify: () => void;
+interface ReadyOptions<Info> {
+  signal: AbortSignal;
+  /** The time limit that `signal` has, for the error message. */
+  limit: string;
+  read: (info: unknown) => Info;
 }
 
-/** How long it has to end in order. */
+/** A call's unread messages. */
+interface Mailbox {
+  readonly messages: CallMessage[];
+  readonly changed: WakeSignal;
+}
+
+/** Max duration of an orderly shutdown. */
 const closeTimeoutMs = 10_000;
 
 // Always the built entry: Node runs no TypeScript, so tests of the sources need `npm run build` before them.
 const builtFolder = import.meta.url.endsWith('.ts') ? '../../dist/module' : '.';
-const entry = fileURLToPath(new URL(`${builtFolder}/module-process.js`, import.meta.url));
+const entry = fileURLToPath(new URL(`${builtFolder}/child/module-process.js`, import.meta.url));
 
-/** The process of a module: started once, ended once. Who speaks otherwise than agreed is ended. */
-export class ModuleChild {
-  readonly #child: ChildProcess;
-  /** How it ended, once it has. */
-  readonly ended: Promise<string>;
-  /** What it said in the beginning; undefined if it ended before. */
-  readonly started: Promise<StartMessage | undefined>;
-  #settleStart!: (message: StartMessage | undefined) => void;
-  readonly #calls = new Map<number, Mailbox>();
+/** A module's process, from start to exit. It is killed if it violates the message protocol. */
+export class ModuleChild extends Child<MessageToModule, MessageFromModule> {
+  readonly #exportName: ModuleExport;
+  readonly #mailboxes = new Map<number, Mailbox>();
+  /** Abandoned calls that have not ended. */
+  readonly #abandoned = new Set<number>();
   #pings: ((isAlive: boolean) => void)[] = [];
-  #lastWords: string | undefined;
-  #how: string | undefined;
+  #nextCall = 0;
+  #callsAtEnd: number | undefined;
 
-  constructor({ specifier, model, environment }: ModuleChildOptions) {
-    this.#child = forkChild(entry, environment);
-    this.started = new Promise((resolve) => (this.#settleStart = resolve));
-    this.ended = endOfChild(this.#child).then((how) => this.#end(how));
-    this.#child.on('message', (message: unknown) => this.#receive(message));
-    this.send({ type: 'start', specifier, model });
+  constructor({ environment, ...start }: ModuleChildOptions) {
+    super({ entry, environment, schema: messageFromModule });
+    this.#exportName = start.exportName;
+    this.send({ type: 'start', ...start });
+    void this.ended.then(() => {
+      this.#callsAtEnd ??= this.#mailboxes.size;
+      this.#settlePings(false);
+      for (const { changed } of this.#mailboxes.values()) changed.wake();
+    });
   }
 
-  get pid(): number | undefined {
-    return this.#child.pid;
+  /**
+   * Resolves with what the module offers once it has started, as validated by `read`. Otherwise kills it.
+   *
+   * @throws DarkroomError naming the setting and the reason, also if `read` throws.
+   */
+  async ready<Info>(setting: ModuleSetting, { signal, limit, read }: ReadyOptions<Info>): Promise<Info> {
+    let message = await this.next(signal);
+    while (message !== undefined && message.type !== 'ready' && message.type !== 'unfit')
+      message = await this.next(signal);
+    try {
+      if (message?.type === 'ready') return read(deserialize(message.info));
+    } catch (error) {
+      this.kill();
+      throw startError(setting, (error as Error).message);
+    }
+    this.kill();
+    if (message?.type === 'unfit') throw startError(setting, message.message, message.thrown);
+    const name = this.#exportName;
+    if (this.how === undefined) throw startError(setting, `${name} did not finish within ${limit}`);
+    throw startError(setting, `it exited before ${name} finished`, this.how);
   }
 
-  /** How it ended; undefined while it lives. */
-  get how(): string | undefined {
-    return this.#how;
+  /** Number of open calls when the process was killed or ended. */
+  get callsAtEnd(): number {
+    return this.#callsAtEnd ?? 0;
   }
 
-  send(message: MessageToModule): void {
-    // A closed channel is seen by `ended`; the callback keeps it from being thrown here as well.
-    this.#child.send(message, () => {});
+  override kill(reason?: string): void {
+    this.#callsAtEnd ??= this.#mailboxes.size;
+    super.kill(reason);
   }
 
-  open(call: number): void {
-    this.#calls.set(call, { messages: [], notify: () => {} });
+  /** Starts a call and returns its number, unique within this process. */
+  call(run: Pick<Extract<MessageToModule, { type: 'run' }>, 'request' | 'maxBytes'>): number {
+    const call = this.#nextCall++;
+    this.#mailboxes.set(call, { messages: [], changed: new WakeSignal() });
+    this.send({ type: 'run', call, ...run });
+    return call;
   }
 
-  /** Nothing of this call is expected any more. */
+  /** Forgets a call: a later message about it violates the protocol. */
   forget(call: number): void {
-    this.#calls.delete(call);
+    this.#mailboxes.delete(call);
   }
 
-  /** What was said next; undefined where nothing comes: aborted, silent for longer than its patience, or its process ended. */
-  async next(call: number, wait: { signal?: AbortSignal; patienceMs?: number }): Promise<CallMessage | undefined> {
-    const mailbox = this.#calls.get(call);
+  /** Aborts a call, forgets it and ignores its later messages. */
+  abandon(call: number): void {
+    const last = this.#mailboxes.get(call)?.messages.at(-1);
+    this.forget(call);
+    if (last !== undefined && last.type !== 'yielded') return;
+    this.#abandoned.add(call);
+    this.send({ type: 'abort', call });
+  }
+
+  /**
+   * Resolves with the call's next message; undefined on abort, after `timeoutMs` of silence, or when the process has
+   * ended.
+   */
+  async nextOf(call: number, wait: WaitOptions): Promise<CallMessage | undefined> {
+    const mailbox = this.#mailboxes.get(call);
     if (mailbox === undefined) return undefined;
     while (wait.signal?.aborted !== true) {
       const message = mailbox.messages.shift();
-      if (message !== undefined || this.#how !== undefined) return message;
-      if (!(await hasNews(mailbox, wait))) return undefined;
+      if (message !== undefined || this.how !== undefined) return message;
+      if (!(await mailbox.changed.wait(wait))) return undefined;
     }
     return undefined;
   }
 
-  /** Whether it answers rather than ends; unsettled where it hangs. */
+  /** Resolves true on an answer, false if the process ends; never settles while it hangs. */
   ping(): Promise<boolean> {
     return new Promise((resolve) => {
       this.#pings.push(resolve);
@@ -93,96 +138,30 @@ export class ModuleChild {
     });
   }
 
-  /** Ends it, and says so: nothing that comes from there can be relied on. */
-  dismiss(why: string): void {
-    this.#lastWords ??= why;
-    this.kill();
+  /** Shuts the process down in order; kills it on timeout. */
+  close(): Promise<void> {
+    return this.stop({ type: 'close' }, closeTimeoutMs);
   }
 
-  kill(): void {
-    this.#child.kill('SIGKILL');
-  }
-
-  /** Ends it in order, if that does not take too long. */
-  async close(): Promise<void> {
-    this.send({ type: 'close' });
-    const timer = setTimeout(() => this.kill(), closeTimeoutMs);
-    await this.ended;
-    clearTimeout(timer);
-  }
-
-  #receive(message: unknown): void {
-    if (!isMessage(message)) return this.dismiss('it said what nobody asked it for');
-    switch (message.type) {
-      case 'ready':
-      case 'unfit':
-        return this.#settleStart(message);
-      case 'pong':
-        return this.#settlePings(true);
-      case 'dying':
-        this.#lastWords = message.message;
-        return;
-      case 'said':
-      case 'returned':
-      case 'threw':
-        return this.#deliver(message);
-    }
+  protected override receive(message: MessageFromModule): void {
+    if (message.type === 'pong') this.#settlePings(true);
+    else if (message.type === 'dying') this.explainEnd(message.message);
+    else if ('call' in message) this.#deliver(message);
   }
 
   #deliver(message: CallMessage): void {
-    const mailbox = this.#calls.get(message.call);
-    if (mailbox === undefined) return this.dismiss('it said something of a call that is over, or never was');
-    if (mailbox.messages.length > mostUnread) return this.dismiss('it said more than there was room for');
+    if (this.#abandoned.has(message.call)) {
+      if (message.type !== 'yielded') this.#abandoned.delete(message.call);
+      return;
+    }
+    const mailbox = this.#mailboxes.get(message.call);
+    if (mailbox === undefined) return this.kill('it sent a message for a call that has ended or never existed');
+    if (mailbox.messages.length > maxUnread) return this.kill('it sent more messages than were read');
     mailbox.messages.push(message);
-    mailbox.notify();
+    mailbox.changed.wake();
   }
 
   #settlePings(isAlive: boolean): void {
     for (const resolve of this.#pings.splice(0)) resolve(isAlive);
   }
-
-  #end(how: string): string {
-    this.#how = this.#lastWords === undefined ? how : `${how}: ${this.#lastWords}`;
-    this.#settleStart(undefined);
-    this.#settlePings(false);
-    for (const { notify } of this.#calls.values()) notify();
-    return this.#how;
-  }
-}
-
-/** False if there were none in time; an abort is some. */
-function hasNews(
-  mailbox: Mailbox,
-  { signal, patienceMs }: { signal?: AbortSignal; patienceMs?: number },
-): Promise<boolean> {
-  return new Promise((resolve) => {
-    const settle = (isNews: boolean): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', mailbox.notify);
-      resolve(isNews);
-    };
-    const timer = patienceMs === undefined ? undefined : setTimeout(() => settle(false), patienceMs);
-    mailbox.notify = () => settle(true);
-    signal?.addEventListener('abort', mailbox.notify);
-  });
-}
-
-const fieldTypes: Readonly<Record<MessageFromModule['type'], Readonly<Record<string, string>>>> = {
-  ready: { card: 'bytes', slots: 'bytes' },
-  unfit: { message: 'string', thrown: 'string' },
-  said: { call: 'number', value: 'bytes' },
-  returned: { call: 'number', value: 'bytes' },
-  threw: { call: 'number', isRefusal: 'boolean', message: 'string' },
-  pong: {},
-  dying: { message: 'string' },
-};
-
-function isMessage(message: unknown): message is MessageFromModule {
-  if (typeof message !== 'object' || message === null || !('type' in message)) return false;
-  const { type } = message;
-  if (typeof type !== 'string' || !Object.hasOwn(fieldTypes, type)) return false;
-  return Object.entries(fieldTypes[type as MessageFromModule['type']]).every(([name, expected]) => {
-    const value = (message as Record<string, unknown>)[name];
-    return expected === 'bytes' ? value instanceof Uint8Array : typeof value === expected;
-  });
 }

@@ -1,4 +1,4 @@
-/** The suite, on modules in processes of their own. What runs there is built: `npm run build` first. */
+/** Runs the conformance suite on modules in their own processes. They run built code: `npm run build` first. */
 import { describeModule } from '../conformance/describe-module.ts';
 
 const fixture = (name: string): URL => new URL(`./__fixtures__/${name}.mjs`, import.meta.url);

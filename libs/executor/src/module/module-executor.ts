@@ -1,23 +1,23 @@
 import { CallExecutor, type CallOptions } from '../calls/call-executor.ts';
-import { ModuleCaller, type ModuleCallerOptions } from './module-caller.ts';
+import { ModuleClient, type ModuleCallerOptions } from './module-client.ts';
 
 export interface ModuleExecutorOptions
-  extends Omit<ModuleCallerOptions, 'patienceMs'>, Pick<CallOptions, 'onEvents' | 'patienceMs' | 'checkEveryMs'> {}
+  extends Omit<ModuleCallerOptions, 'timeoutMs'>, Pick<CallOptions, 'onEvents' | 'timeoutMs' | 'checkEveryMs'> {}
 
-/** `createExecutor` has so many times longer than an answer. */
+/** Timeout of `createExecutor`, as a multiple of `timeoutMs`. */
 const startFactor = 10;
 
-/** Runs a module of somebody's own in a process of its own: what an engine's crash does there, it does to its own requests only. */
+/** Runs a custom module in its own process, so that a crash affects only the module's own requests. */
 export class ModuleExecutor extends CallExecutor {
-  readonly #caller: ModuleCaller;
+  readonly #caller: ModuleClient;
 
-  constructor({ module, model, environment, patienceMs = 60_000, ...options }: ModuleExecutorOptions) {
-    const caller = new ModuleCaller({ module, model, environment, patienceMs });
-    super(caller, { ...options, patienceMs, startPatienceMs: startFactor * patienceMs });
+  constructor({ module, model, environment, timeoutMs = 60_000, ...options }: ModuleExecutorOptions) {
+    const caller = new ModuleClient({ module, model, environment, timeoutMs });
+    super(caller, { ...options, timeoutMs, startTimeoutMs: startFactor * timeoutMs });
     this.#caller = caller;
   }
 
-  /** The module's process, for logs; undefined while there is none. */
+  /** Process id of the module; undefined while there is none. */
   get enginePid(): number | undefined {
     return this.#caller.pid;
   }

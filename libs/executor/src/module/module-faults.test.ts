@@ -1,4 +1,4 @@
-/** Modules that cannot start, and modules that say and do what they should not. What runs there is built: `npm run build` first. */
+/** Tests modules that cannot start, or violate the contract. They run built code: `npm run build` first. */
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ function open(module: string, options: Partial<ModuleExecutorOptions> = {}) {
 }
 
 const text = (prompt: string, changes: object = {}) => ({
-  asked: { prompt },
+  params: { prompt },
   n: 1,
   seed: 1,
   maxTokens: 5,
@@ -71,11 +71,11 @@ describe('a start', () => {
       'internal',
     ],
     ['one that throws at load', `throw new Error('no licence');`, 'it could not be loaded: no licence', 'internal'],
-    ['one that exits', 'process.exit(4);', 'it ended before createExecutor was done: exited with code 4', 'internal'],
+    ['one that exits', 'process.exit(4);', 'it exited before createExecutor finished: exited with code 4', 'internal'],
     [
       'one that gives nothing',
       'export const createExecutor = () => undefined;',
-      'createExecutor gave no function run, expected { card, slots, run }',
+      'createExecutor returned no function run, expected { card, slots, run }',
       'model_unsupported',
     ],
     [
@@ -87,7 +87,7 @@ describe('a start', () => {
     [
       'another kind',
       `export const createExecutor = () => ({ run() {}, card: { kind: 'music' } });`,
-      'card.kind is "music", expected "text" or "picture"',
+      'card.kind is "music", expected "text" or "image"',
       'model_unsupported',
     ],
     [
@@ -110,24 +110,24 @@ describe('a start', () => {
     ],
     [
       'steps in no order',
-      `export const createExecutor = () => ({ run() {}, card: { kind: 'picture', steps: { min: 4, max: 2, default: 3 } } });`,
+      `export const createExecutor = () => ({ run() {}, card: { kind: 'image', steps: { min: 4, max: 2, default: 3 } } });`,
       'card.steps is { min: 4, max: 2, default: 3 }, expected { min, max, default } with whole numbers from 1 to 1000 and default between min and max',
       'model_unsupported',
     ],
     [
       'a card that cannot be sent',
       `export const createExecutor = () => ({ run() {}, card: { kind: () => {} } });`,
-      /^createExecutor gave no card that could be read: .*could not be cloned/,
+      /^createExecutor returned a card that cannot be read: .*could not be cloned/,
       'internal',
     ],
-  ])('with %s says so in one line, and names the setting', async (_name, source, message, code) => {
+  ])('fails with one line that names the setting: %s', async (_name, source, message, code) => {
     const module = fileOf(source);
     const { executor, log } = open(module);
     const error = (await executor.start().then(String, (failed: unknown) => failed)) as {
       message: string;
       code: string;
     };
-    // What may be shown does not say where it lies.
+    // An error that clients may see must not contain the module's path.
     const beginning = `EXECUTOR is ${code === 'internal' ? module : `…/${basename(module)}`}: `;
     expect(error.message).toContain(beginning);
     expect(error.message.slice(beginning.length)).toMatch(message);
@@ -136,7 +136,7 @@ describe('a start', () => {
     expect(log.events).toEqual([]);
   });
 
-  it('is of a package too', async () => {
+  it('loads a package by name', async () => {
     const installed = fileURLToPath(new URL('../../../../node_modules/', import.meta.url));
     const place = mkdtempSync(join(installed, 'darkroom-test-executor-'));
     onTestFinished(() => rmSync(place, { recursive: true }));
@@ -146,14 +146,14 @@ describe('a start', () => {
     expect(await executor.start()).toMatchObject({ id: 'mine', kind: 'text' });
   });
 
-  it('with a package says what that exports', async () => {
+  it('rejects a package without createExecutor', async () => {
     const { executor } = open('zod');
     await expect(executor.start()).rejects.toThrow(
       'EXECUTOR is zod: expected a module that exports a function createExecutor',
     );
   });
 
-  it('without a file says so', async () => {
+  it('rejects a path without a file', async () => {
     const { executor } = open('./nowhere.mjs');
     await expect(executor.start()).rejects.toThrow(
       'EXECUTOR is ./nowhere.mjs: expected the path of a module, and there is no such file',
@@ -162,23 +162,23 @@ describe('a start', () => {
 
   it.each([
     ['takes too long', 'export const createExecutor = () => new Promise(() => {});'],
-    ['never lets go', 'export const createExecutor = () => { for (;;); };'],
-  ])('that %s ends, and can be tried again', async (_name, source) => {
-    const { executor } = open(fileOf(source), { patienceMs: 50 });
+    ['never yields to the event loop', 'export const createExecutor = () => { for (;;); };'],
+  ])('times out and can be retried if createExecutor %s', async (_name, source) => {
+    const { executor } = open(fileOf(source), { timeoutMs: 50 });
     for (const attempt of [1, 2]) {
       const starting = executor.start();
       starting.catch(() => {});
-      // On Node 20 a garbage collection takes time limits along that nothing holds.
+      // On Node 20, garbage collection drops timeout signals that nothing references.
       await expect.poll(() => executor.enginePid).toBeDefined();
       collectGarbage();
       await expect(starting, `attempt ${attempt}`).rejects.toThrow(
-        'createExecutor is not done in time, which is ten times ENGINE_TIMEOUT_S',
+        'createExecutor did not finish within ten times ENGINE_TIMEOUT_S',
       );
     }
     await expect.poll(() => executor.enginePid).toBeUndefined();
   });
 
-  it('ends when it is stopped while it waits', async () => {
+  it('rejects when the executor is shut down meanwhile', async () => {
     const { executor } = open(fileOf('export const createExecutor = () => new Promise(() => {});'));
     const starting = executor.start();
     starting.catch(() => {});
@@ -199,26 +199,28 @@ describe('a text', () => {
     ['throw at once', 'threw: thrown at once'],
     ['throw later', 'threw: thrown later'],
     ['throw nothing', 'threw: undefined'],
+    ['throw with a cause', 'threw: no step: no device: layer 7'],
+    ['throw an object', "threw: { code: 11, detail: 'layer 7' }"],
     ['the channel', 'threw: process.send is not a function'],
     ['no iterator', 'broke its contract: run returned 7, expected nothing, or { finishReason'],
-    ['a number', 'broke its contract: run gave out 5, expected text, or { text, tokens }'],
+    ['a number', 'broke its contract: run yielded 5, expected text, or { text, tokens }'],
     [
       'a wrong type',
-      'broke its contract: run gave out { type: text of 5 characters, text: text of 1 characters }, expected text, or',
+      'broke its contract: run yielded { type: text of 5 characters, text: text of 1 characters }, expected text, or',
     ],
     [
       'tokens that are NaN',
-      'broke its contract: run gave out { text: text of 1 characters, tokens: NaN }, expected text, or',
+      'broke its contract: run yielded { text: text of 1 characters, tokens: NaN }, expected text, or',
     ],
     [
       'half a character',
-      'broke its contract: run gave out text of 1 characters, expected text that does not end within a character',
+      'broke its contract: run yielded text of 1 characters, expected text that does not end within a character',
     ],
     ['what cannot be sent', "threw: () => 'x' could not be cloned"],
-    ['100 MB', 'threw: it said something of 100000007 bytes, expected at most 1048576'],
+    ['100 MB', 'threw: it sent a value of 100000007 bytes, expected at most 1048576'],
     ['too long a text', 'broke its contract: run wrote a text of 5000, expected at most 1104 bytes for 5 tokens'],
     ['a wrong end', 'broke its contract: run returned { finishReason: text of 5 characters }, expected nothing, or'],
-  ])('that is %s goes back, and the others go on', async (fault, why) => {
+  ])('loses the request and continues others on a fault: %s', async (fault, why) => {
     const { log, executor } = open(writer);
     await executor.start();
     executor.submit([
@@ -237,13 +239,13 @@ describe('a text', () => {
   it.each<[string, string | RegExp]>([
     ['exit', 'exited with code 3'],
     ['an unhandled rejection', 'exited with code 1: nobody caught this'],
-    ['a word with the parent', 'was killed by SIGKILL: it said something of a call that is over, or never was'],
-    ['a word of another shape', 'was killed by SIGKILL: it said what nobody asked it for'],
-  ])('with %s takes its process along, and another is started', async (fault, how) => {
+    ['a word with the parent', 'was killed by SIGKILL: it sent a message for a call that has ended or never existed'],
+    ['a word of another shape', 'was killed by SIGKILL: it sent an unexpected message'],
+  ])('loses the engine on a fault and restarts it: %s', async (fault, how) => {
     const { log, executor } = open(writer);
     await executor.start();
     executor.submit([{ id: 'a', input: text('wish', { maxTokens: 100_000 }) }]);
-    await log.firstWord('a');
+    await log.firstProgress('a');
     executor.submit([{ id: 'bad', input: text(fault) }]);
     const lost = await log.next(({ type }) => type === 'engine-lost');
     expect(lost).toEqual({ type: 'engine-lost', message: `${writer} ${String(how)}`, requestIds: ['a', 'bad'] });
@@ -253,19 +255,19 @@ describe('a text', () => {
     expect(await log.end('a')).toMatchObject({ type: 'request-done' });
   });
 
-  it('in an infinite loop takes its process along', async () => {
-    const { log, executor } = open(writer, { patienceMs: 200 });
+  it('kills the process of a call in an infinite loop', async () => {
+    const { log, executor } = open(writer, { timeoutMs: 200 });
     await executor.start();
     executor.submit([{ id: 'bad', input: text('an infinite loop') }]);
     const lost = await log.next(({ type }) => type === 'engine-lost');
-    const message = `${writer} was killed by SIGKILL: it went on after its signal was aborted`;
+    const message = `${writer} was killed by SIGKILL: it continued after its signal was aborted`;
     expect(lost).toMatchObject({ message, requestIds: ['bad'] });
     await executor.start();
     executor.submit([{ id: 'a', input: text('wish') }]);
     expect(await log.end('a')).toMatchObject({ type: 'request-done' });
   });
 
-  it('in an infinite loop before its first word is found by who looks whether it lives', async () => {
+  it('detects an infinite loop before the first output by the health check', async () => {
     const { log, executor } = open(
       fileOf(`export const createExecutor = () => ({
           card: { kind: 'text' },
@@ -273,7 +275,7 @@ describe('a text', () => {
             for (;;);
           },
         });`),
-      { checkEveryMs: 10, patienceMs: 200 },
+      { checkEveryMs: 10, timeoutMs: 200 },
     );
     await executor.start();
     executor.submit([{ id: 'bad', input: text('wish') }]);
@@ -282,15 +284,15 @@ describe('a text', () => {
     expect(lost).toMatchObject({ message, requestIds: ['bad'] });
   });
 
-  it('that falls silent is lost alone, and one that goes on after that takes its process along', async () => {
-    const { log, executor } = open(writer, { patienceMs: 300 });
+  it('loses a silent request alone, and kills the process if the call does not end after that', async () => {
+    const { log, executor } = open(writer, { timeoutMs: 300 });
     await executor.start();
     executor.submit([{ id: 'bad', input: text('silence') }]);
     expect(await log.end('bad')).toMatchObject({
       type: 'request-lost',
-      message: `${writer} has said nothing of an output for 0.3 s`,
+      message: `${writer} sent nothing for an output within 0.3 s`,
     });
-    // Its place is taken, and two are left.
+    // The silent call still takes one slot, so two are free.
     executor.submit([{ id: 'a', input: text('wish', { n: 3 }) }]);
     expect(await log.end('a')).toMatchObject({ type: 'request-done' });
     const lost = await log.next(({ type }) => type === 'engine-lost' || type === 'request-lost');
@@ -299,7 +301,7 @@ describe('a text', () => {
     expect(await executor.checkHealth()).toMatchObject({ isHealthy: false });
   });
 
-  it('that floods is read as fast as is good for the others, and ends', async () => {
+  it('limits the rate of a call that floods, and can cancel it', async () => {
     const { log, executor } = open(writer);
     await executor.start();
     const startedAtMs = performance.now();
@@ -310,34 +312,34 @@ describe('a text', () => {
     expect(await log.end('a')).toMatchObject({ type: 'request-done' });
     await expect.poll(() => log.of('delta', 'flood').length).toBeGreaterThan(3000);
     executor.cancel('flood');
-    const said = log.of('delta', 'flood').length;
-    // 50 in 10 ms, and those that had come by the beginning of it.
-    expect(said).toBeLessThan(50 * ((performance.now() - startedAtMs) / 10 + 2));
+    const deltaCount = log.of('delta', 'flood').length;
+    // The limit is 50 per 10 ms; add the current and the first interval.
+    expect(deltaCount).toBeLessThan(50 * ((performance.now() - startedAtMs) / 10 + 2));
     executor.submit([{ id: 'b', input: text('wish') }]);
     expect(await log.end('b')).toMatchObject({ type: 'request-done' });
-    expect(log.of('delta', 'flood')).toHaveLength(said);
+    expect(log.of('delta', 'flood')).toHaveLength(deltaCount);
   });
 
-  it('that is canceled ends, and its place is the next one’s', async () => {
+  it('frees the slot of a canceled request for the next', async () => {
     const { log, executor } = open(writer);
     await executor.start();
     const long = text('wish', { maxTokens: 100_000 });
     executor.submit(['a', 'b', 'c'].map((id) => ({ id, input: long })));
     executor.submit([{ id: 'next', input: text('wish') }]);
-    await Promise.all(['a', 'b', 'c'].map((id) => log.firstWord(id)));
+    await Promise.all(['a', 'b', 'c'].map((id) => log.firstProgress(id)));
     expect(log.of('delta', 'next')).toEqual([]);
     executor.cancel('a');
     expect(await log.end('next')).toMatchObject({ type: 'request-done' });
     expect(log.of('request-done').map(({ requestId }) => requestId)).toEqual(['next']);
   });
 
-  it('that says what cannot be told hears of its end, before its place is another’s', async () => {
+  it('aborts a call whose value cannot be serialized, before its slot is reused', async () => {
     const { log, executor } = open(
       fileOf(`let ended = 0;
         export const createExecutor = () => ({
           card: { kind: 'text' },
-          async *run({ input: { asked } }, signal) {
-            if (asked.prompt === 'count') return yield String(ended);
+          async *run({ input: { params } }, signal) {
+            if (params.prompt === 'count') return yield String(ended);
             try {
               yield { text: () => 'x' };
             } finally {
@@ -354,14 +356,14 @@ describe('a text', () => {
     expect(log.of('delta').map(({ text: piece }) => piece)).toEqual(['1']);
   });
 
-  it('of which one output fails begins no other', async () => {
+  it('starts no other output of a request after one fails', async () => {
     const { log, executor } = open(
       fileOf(`const begun = [];
         export const createExecutor = () => ({
           card: { kind: 'text' },
           slots: 2,
-          async *run({ index, input: { asked } }, signal) {
-            if (asked.prompt === 'which?') return yield begun.join(' ');
+          async *run({ index, input: { params } }, signal) {
+            if (params.prompt === 'which?') return yield begun.join(' ');
             begun.push(index);
             yield 'x';
             if (index === 0) throw new Error('no');
@@ -377,22 +379,22 @@ describe('a text', () => {
     expect(log.of('delta', 'b').map(({ text: piece }) => piece)).toEqual(['0 1']);
   });
 
-  it('that is canceled before it has its place is never begun, and its place is free when the one before has ended', async () => {
+  it('never starts a request canceled while waiting, and frees a slot only when its call has ended', async () => {
     const { log, executor } = open(
       fileOf(`const begun = [];
         export const createExecutor = () => ({
           card: { kind: 'text' },
-          async *run({ input: { asked } }, signal) {
-            begun.push(asked.prompt);
+          async *run({ input: { params } }, signal) {
+            begun.push(params.prompt);
             yield begun.join(' ');
-            if (asked.prompt === 'deaf') await new Promise((resolve) => signal.addEventListener('abort', () => setTimeout(resolve, 100)));
+            if (params.prompt === 'deaf') await new Promise((resolve) => signal.addEventListener('abort', () => setTimeout(resolve, 100)));
             begun.push('end');
           },
         });`),
     );
     await executor.start();
     executor.submit(['deaf', 'never', 'last'].map((id) => ({ id, input: text(id) })));
-    await log.firstWord('deaf');
+    await log.firstProgress('deaf');
     executor.cancel('deaf');
     executor.cancel('never');
     expect(await executor.checkHealth()).toMatchObject({ slots: 1, waitingRequests: 1 });
@@ -400,15 +402,15 @@ describe('a text', () => {
     expect(log.of('delta', 'last').map(({ text: piece }) => piece)).toEqual(['deaf end last']);
   });
 
-  it('says what it came to', async () => {
+  it('reports text, progress and usage', async () => {
     const { log, executor } = open(writer);
     await executor.start();
     executor.submit([
-      { id: 'a', input: text('wish', { asked: { prompt: 'wish', max_tokens: 2 }, maxTokens: 2, n: 2 }), indexes: [1] },
+      { id: 'a', input: text('wish', { params: { prompt: 'wish', max_tokens: 2 }, maxTokens: 2, n: 2 }), indexes: [1] },
     ]);
     await log.end('a');
     expect(log.of('delta').map(({ text }) => text)).toEqual(['wishé🦊2/1 ', 'ishé🦊2/1 ']);
-    // The next within 50 ms is not said: the end says it.
+    // Progress within the next 50 ms is not reported: the end reports it.
     expect(log.of('progress')[0]).toMatchObject({ done: 1, total: 2 });
     expect(log.of('output')[0]!.output).toMatchObject({
       contentType: 'text/plain; charset=utf-8',

@@ -1,42 +1,63 @@
-/** What a worker and the process of a module say to each other, over Node's IPC with structured clones. */
-import type { OwnPictureRequest, OwnTextRequest } from './own-executor.ts';
+/** Messages between a worker and its module's process, sent over Node's IPC with structured clones. */
+import { z } from 'zod';
+import type { OwnImageRequest, OwnTextRequest } from './own-executor.ts';
+import type { JudgedSubject } from './own-judge.ts';
 
-/** What the module says, in V8's own format: made where it is said, so that its size is known before it is sent. */
-export type Packed = Uint8Array;
-
-/** What one thing that a call gives out may have, and what it returns, bytes. */
-export interface MostBytes {
-  readonly said: number;
+/** Max serialized size of each value that a call yields (`yielded`) and of the one it returns, bytes. */
+export interface MaxBytes {
+  readonly yielded: number;
   readonly returned: number;
 }
 
+/** The function that a module exports: it makes an executor or a moderator. */
+export type ModuleExport = 'createExecutor' | 'createJudge';
+
 export type MessageToModule =
   /** `specifier`: the URL of a file, or the name of a package. */
-  | { readonly type: 'start'; readonly specifier: string; readonly model: string }
-  /** `call` is a number that was never used before in this process. */
+  | {
+      readonly type: 'start';
+      readonly specifier: string;
+      readonly model: string;
+      readonly exportName: ModuleExport;
+    }
+  /** `call` is unique within this process. */
   | {
       readonly type: 'run';
       readonly call: number;
-      readonly request: OwnTextRequest | OwnPictureRequest;
-      readonly most: MostBytes;
+      readonly request: OwnTextRequest | OwnImageRequest | JudgedSubject;
+      readonly maxBytes: MaxBytes;
     }
-  /** One thing that it said was read, so there is room for another. */
+  /** The parent has read one `yielded` message, so the module may send another. */
   | { readonly type: 'taken'; readonly call: number }
   | { readonly type: 'abort'; readonly call: number }
   | { readonly type: 'ping' }
   | { readonly type: 'close' };
 
-export type MessageFromModule =
-  | { readonly type: 'ready'; readonly card: Packed; readonly slots: Packed }
-  /** It cannot start. `thrown`: in the module's own words, which are for the operator. */
-  | { readonly type: 'unfit'; readonly message: string; readonly thrown: string }
-  | { readonly type: 'said'; readonly call: number; readonly value: Packed }
-  /** The call is over. */
-  | { readonly type: 'returned'; readonly call: number; readonly value: Packed }
-  | { readonly type: 'threw'; readonly call: number; readonly isRefusal: boolean; readonly message: string }
-  | { readonly type: 'pong' }
-  /** It ends, by an error that nobody caught. */
-  | { readonly type: 'dying'; readonly message: string };
+/** A value from the module in V8's serialization format: serialized there, so its size is checked before it is sent. */
+const packed = z.custom<Uint8Array>((value) => value instanceof Uint8Array);
+const call = z.number();
 
-/** Things that a call may have said that nobody has read. */
-export const mostUnread = 16;
+const callMessage = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('yielded'), call, value: packed }),
+  /** The call has ended. */
+  z.object({ type: z.literal('returned'), call, value: packed }),
+  /** `stack` is empty if the thrown value has none. */
+  z.object({ type: z.literal('threw'), call, isRefusal: z.boolean(), message: z.string(), stack: z.string() }),
+]);
+
+export const messageFromModule = z.discriminatedUnion('type', [
+  /** `info`: the card and slots of an executor, or what a moderator judges. */
+  z.object({ type: z.literal('ready'), info: packed }),
+  /** The module cannot start. `thrown` is the module's own message, for the operator. */
+  z.object({ type: z.literal('unfit'), message: z.string(), thrown: z.string() }),
+  callMessage,
+  z.object({ type: z.literal('pong') }),
+  /** The process exits after an uncaught error. */
+  z.object({ type: z.literal('dying'), message: z.string() }),
+]);
+export type MessageFromModule = z.infer<typeof messageFromModule>;
+/** Message about one call. */
+export type CallMessage = z.infer<typeof callMessage>;
+
+/** Max unread messages per call. */
+export const maxUnread = 16;

@@ -1,12 +1,14 @@
 import type { RowOutput } from '@darkroom/core';
-import type { Said } from '../calls/caller.ts';
-import type { MostBytes } from './module-message.ts';
+import type { CallEvent } from '../calls/backend-client.ts';
+import type { MaxBytes } from './module-message.ts';
 
-/** Reads what a module says of one output, in order: the border behind which everything is as from any other executor. */
+/**
+ * Validates a module's values of one output, in order. Everything behind it can be trusted as from any other executor.
+ */
 export interface OutputReader {
-  readonly most: MostBytes;
-  /** Reads one thing that it gave out. @throws WrongSaid */
-  read(said: unknown): Iterable<Said>;
-  /** Reads what it gave back in the end. @throws WrongSaid */
-  end(said: unknown): RowOutput;
+  readonly maxBytes: MaxBytes;
+  /** Validates a yielded value. @throws ContractViolation */
+  read(value: unknown): Iterable<CallEvent>;
+  /** Validates the returned value. @throws ContractViolation */
+  end(value: unknown): RowOutput;
 }

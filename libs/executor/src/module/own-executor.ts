@@ -1,76 +1,101 @@
-/** What a module of somebody's own exports and is given: docs/executors.md. */
-import type { PictureInput, UpstreamTextInput } from '@darkroom/kinds';
+/** Public interface of a custom module: docs/executors.md. */
+import type { ImageInput, UpstreamTextInput } from '@darkroom/kinds';
 
-/** The one export that a module has to have. Whatever takes long, such as loading a model, belongs into it. */
+/**
+ * The one required export of a custom module. Do slow setup here, such as loading a model.
+ *
+ * @example
+ *   export const createExecutor: CreateTextExecutor = () => ({
+ *     card: { kind: 'text', maxModelTokens: 4096 },
+ *     slots: 4,
+ *     async *run({ input }, signal) {
+ *       const words = String(input.params.prompt).split(' ').slice(0, input.maxTokens);
+ *       for (const word of words) {
+ *         signal.throwIfAborted();
+ *         yield `${word} `;
+ *       }
+ *       return { finishReason: 'stop', promptTokens: words.length };
+ *     },
+ *   });
+ *
+ * @example
+ *   export const createExecutor: CreateImageExecutor = () => ({
+ *     card: { kind: 'image', steps: { min: 1, max: 50, default: 20 } },
+ *     async *run({ seed, input }) {
+ *       const data = new Uint8Array(input.width * input.height * 3).fill(seed % 256);
+ *       for (let step = 1; step <= input.numInferenceSteps; step++) yield { step };
+ *       return { data };
+ *     },
+ *   });
+ */
 export type CreateExecutor<Executor extends OwnExecutor = OwnExecutor> = (
   options: OwnExecutorOptions,
 ) => Executor | Promise<Executor>;
 export type CreateTextExecutor = CreateExecutor<OwnTextExecutor>;
-export type CreatePictureExecutor = CreateExecutor<OwnPictureExecutor>;
+export type CreateImageExecutor = CreateExecutor<OwnImageExecutor>;
 
 export interface OwnExecutorOptions {
-  /** The id that the model is served under. */
+  /** The id under which the model is served. */
   readonly model: string;
 }
 
-export type OwnExecutor = OwnTextExecutor | OwnPictureExecutor;
+export type OwnExecutor = OwnTextExecutor | OwnImageExecutor;
 
 export interface OwnTextExecutor extends OwnBase {
   readonly card: OwnTextCard;
   /**
-   * Writes one text. It is called as often at once as there are slots.
+   * Writes one text, yielding chunks and returning facts about the whole. Up to `slots` calls run concurrently.
    *
-   * Gives out pieces as they come, and in the end what is to be said of the whole. Should end soon once `signal` is aborted: nobody
-   * reads on, and its place is taken until then. An error whose `code` is `invalid_request` ends the request, and its message is
-   * shown to who sent it. After any other error the request goes back to the queue, with an attempt counted.
+   * End soon once `signal` aborts: the slot stays taken until then. An error whose `code` is `invalid_request` ends the
+   * request with its message shown to the client; any other error requeues it and counts an attempt.
    */
   run(request: OwnTextRequest, signal: AbortSignal): AsyncIterable<OwnPiece, OwnTextEnd | void>;
 }
 
-export interface OwnPictureExecutor extends OwnBase {
-  readonly card: OwnPictureCard;
-  /** Draws one picture, as `run` of a text writes one; one that says no steps may be an async function. */
-  run(request: OwnPictureRequest, signal: AbortSignal): AsyncIterable<OwnStep, OwnPicture> | Promise<OwnPicture>;
+export interface OwnImageExecutor extends OwnBase {
+  readonly card: OwnImageCard;
+  /** Draws one image, as `run` of a text writes one. May be an async function if it reports no steps. */
+  run(request: OwnImageRequest, signal: AbortSignal): AsyncIterable<OwnStep, OwnImage> | Promise<OwnImage>;
 }
 
 interface OwnBase {
-  /** Outputs that are made at once, 1 to 4096. Default 1. */
+  /** Max concurrent calls of `run`, 1 to 4096. Default 1. */
   readonly slots?: number;
-  /** Called before the process ends in order; it has 10 seconds. */
+  /** Called before an orderly end of the process; may take 10 seconds. */
   close?(): void | Promise<void>;
 }
 
 interface OwnCardBase {
-  /** Only to be sure: it has to be the one that the model is served under. */
+  /** Optional check: must equal the id under which the model is served. */
   readonly id?: string;
-  /** Who made the model, for `/v1/models`. Default: `own`. */
+  /** Owner of the model, shown at `/v1/models`. Default: `own`. */
   readonly ownedBy?: string;
 }
 
 export interface OwnTextCard extends OwnCardBase {
   readonly kind: 'text';
-  /** Tokens that it reads and writes together at most. `run` has to see to it: nobody else counts them. */
+  /** Max tokens read and written together. `run` must enforce it: nothing else counts them. */
   readonly maxModelTokens?: number;
-  /** Whether it takes messages, or prompts only. Default true. */
+  /** False if it takes prompts only, no chat messages. Default true. */
   readonly takesMessages?: boolean;
 }
 
-export interface OwnPictureCard extends OwnCardBase {
-  readonly kind: 'picture';
-  /** Pixels of a side. Default: multiples of 8 from 64 to 1024, and 512x512 where nobody asks for a size. */
+export interface OwnImageCard extends OwnCardBase {
+  readonly kind: 'image';
+  /** Allowed side lengths, in pixels. Default: multiples of 8 from 64 to 1024; 512x512 if the request has no size. */
   readonly sizes?: {
     readonly multiple: number;
     readonly min: number;
     readonly max: number;
     readonly default: { readonly width: number; readonly height: number };
   };
-  /** Default: 1, and no other number. */
+  /** Default: always 1. */
   readonly steps?: OwnRange;
-  /** Default: 1, and no other number. */
+  /** Default: always 1. */
   readonly guidance?: OwnRange;
   /** The first is the default. Default: `own`. */
   readonly schedulers?: readonly string[];
-  /** Tokens of a prompt that it reads. Default: 0, which means that it does not say. */
+  /** Max length of a prompt in tokens. Default: 0, which means unknown. */
   readonly maxPromptTokens?: number;
 }
 
@@ -81,48 +106,50 @@ export interface OwnRange {
 }
 
 export interface OwnTextRequest {
-  /** Which of the request's texts, from 0. */
+  /** Index of the text within the request, from 0. */
   readonly index: number;
-  /** Of this text: 0 to 2³²−1. The same seed should give the same text, since a request may be run again. */
+  /** Seed of this text, 0 to 2³²−1. Equal seeds should give equal texts, since a request may be rerun. */
   readonly seed: number;
-  /** `asked` has the fields that the client sent, by the names of the API; `maxTokens` is the most that is to be written. */
-  readonly input: Pick<UpstreamTextInput, 'asked' | 'maxTokens' | 'n' | 'logprobs'>;
+  /** `params` holds the client's fields under their API names; `maxTokens` is the max number of tokens to write. */
+  readonly input: Pick<UpstreamTextInput, 'params' | 'maxTokens' | 'n' | 'logprobs'>;
 }
 
-export interface OwnPictureRequest {
-  /** Which of the request's pictures, from 0. */
+export interface OwnImageRequest {
+  /** Index of the image within the request, from 0. */
   readonly index: number;
-  /** Of this picture: 0 to 2³²−1. */
+  /** Seed of this image, 0 to 2³²−1. */
   readonly seed: number;
-  /** All that makes the picture, within the limits of the card, with every default filled in. */
-  readonly input: PictureInput;
+  /** The complete input, with defaults filled in, within the limits of the card. */
+  readonly input: ImageInput;
 }
 
-/** Text that is added; `tokens`: how many it is made of, 1 if that is not said. */
+/** Text to append. `tokens`: its number of tokens, default 1. */
 export type OwnPiece = string | { readonly text: string; readonly tokens?: number };
 
 export interface OwnTextEnd {
-  /** `length`: there was no room for more. Default: `stop`. */
+  /** `length`: the token limit was reached. Default: `stop`. */
   readonly finishReason?: 'stop' | 'length';
-  /** The text of `stop` that ended it. */
+  /** The stop string that ended the text. */
   readonly stop?: string;
-  /** For `usage`. What is written is counted by the pieces if `completionTokens` is absent. */
+  /** For `usage`. If `completionTokens` is absent, it is counted from the yielded chunks. */
   readonly promptTokens?: number;
   readonly completionTokens?: number;
 }
 
-/** A step is done: 1 to `numInferenceSteps`, each more than the one before. */
+/** Reports a completed step: 1 to `numInferenceSteps`, strictly increasing. */
 export interface OwnStep {
   readonly step: number;
-  /** What it would become by now. It is dropped where nobody asked for one (`input.previewEvery`). */
+  /** A view of the unfinished image. Dropped unless a preview is due (`input.previewEvery`). */
   readonly preview?: OwnPreview;
 }
 
-/** A file, at most 2 KiB and a quarter of a byte for each pixel of the picture. */
+/** A file of at most 2 KiB plus a quarter of a byte per pixel of the image. */
 export type OwnPreview = OwnFile;
 
-/** RGB, three bytes for each pixel from the top left, which are encoded as the client asked for; or a file, which is served as it is. */
-export type OwnPicture = { readonly data: Uint8Array } | OwnFile;
+/**
+ * RGB, three bytes per pixel from the top left, encoded in the client's format; or a file, which is served unchanged.
+ */
+export type OwnImage = { readonly data: Uint8Array } | OwnFile;
 
 interface OwnFile {
   readonly data: Uint8Array;

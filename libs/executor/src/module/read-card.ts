@@ -1,69 +1,69 @@
-/** The card that a module gives itself, and its room. */
+/** Validates a module's model card and slots. */
 import type { ModelCard } from '@darkroom/core';
-import type { PictureCard, UpstreamTextCard } from '@darkroom/kinds';
-import type { OwnPictureCard, OwnRange, OwnTextCard } from './own-executor.ts';
-import { isObject, isWhole, shownWhole, unknownField, WrongSaid } from './wrong-said.ts';
+import type { ImageCard, UpstreamTextCard } from '@darkroom/kinds';
+import type { OwnImageCard, OwnRange, OwnTextCard } from './own-executor.ts';
+import { isObject, isInteger, formatFull, unknownField, ContractViolation } from './contract-violation.ts';
 
-/** RGB of so many pixels each way is what one answer may hold. */
-const mostPixels = 4096;
-const mostSlots = 4096;
-const most = 2 ** 31;
-const reason = 'a module of its own runs it';
+/** Max side length in pixels: bounds the RGB data of one output. */
+const maxSide = 4096;
+const maxSlots = 4096;
+const maxInt = 2 ** 31;
+const reason = 'a custom module runs it';
 
 const commonFields = ['kind', 'id', 'ownedBy'];
 const fields = {
   text: [...commonFields, 'maxModelTokens', 'takesMessages'],
-  picture: [...commonFields, 'sizes', 'steps', 'guidance', 'schedulers', 'maxPromptTokens'],
+  image: [...commonFields, 'sizes', 'steps', 'guidance', 'schedulers', 'maxPromptTokens'],
 };
 const standardSizes = { multiple: 8, min: 64, max: 1024, default: { width: 512, height: 512 } };
 const one: OwnRange = { min: 1, max: 1, default: 1 };
 
-/** @throws WrongSaid naming the field, what it is and what was expected. */
+/** @throws ContractViolation naming the field, its value and what was expected. */
 export function readSlots(slots: unknown): number {
   if (slots === undefined) return 1;
-  check('slots is', slots, `a whole number from 1 to ${mostSlots}`, isWhole(slots, 1, mostSlots));
+  check('slots is', slots, `a whole number from 1 to ${maxSlots}`, isInteger(slots, 1, maxSlots));
   return slots as number;
 }
 
 /**
- * @param served the model's id and when it began to be served, in seconds since the epoch.
- * @throws WrongSaid naming the field, what it is and what was expected.
+ * @param served the model's id and when it was first served, in seconds since the epoch.
+ * @throws ContractViolation naming the field, its value and what was expected.
  */
-export function readCard(said: unknown, served: Pick<ModelCard, 'id' | 'created'>): ModelCard {
-  if (!isObject(said)) throw new WrongSaid('card is', said, 'an object with kind');
-  const { kind, id = served.id, ownedBy = 'own' } = said;
-  if (kind !== 'text' && kind !== 'picture')
-    throw new WrongSaid('card.kind is', kind, '"text" or "picture"', shownWhole);
-  const unknown = unknownField(said, fields[kind]);
+export function readCard(value: unknown, served: Pick<ModelCard, 'id' | 'created'>): ModelCard {
+  if (!isObject(value)) throw new ContractViolation('card is', value, 'an object with kind');
+  const { kind, id = served.id, ownedBy = 'own' } = value;
+  if (kind !== 'text' && kind !== 'image')
+    throw new ContractViolation('card.kind is', kind, '"text" or "image"', formatFull);
+  const unknown = unknownField(value, fields[kind]);
   if (unknown !== undefined)
-    throw new WrongSaid(
+    throw new ContractViolation(
       `card.${unknown} is`,
-      said[unknown],
+      value[unknown],
       `no such field of a ${kind}: there are ${fields[kind].join(', ')}`,
     );
   if (id !== served.id)
-    throw new WrongSaid(
+    throw new ContractViolation(
       'card.id is',
       id,
       `${served.id}, as it is served: leave it out, or set MODEL_ID to it`,
-      shownWhole,
+      formatFull,
     );
   check('card.ownedBy is', ownedBy, 'text of 1 to 64 characters', isText(ownedBy));
   const common = { ...served, ownedBy: ownedBy as string, pipeline: 'own' };
   return kind === 'text'
-    ? textCard(said as object as OwnTextCard, common)
-    : pictureCard(said as object as OwnPictureCard, common);
+    ? textCard(value as object as OwnTextCard, common)
+    : imageCard(value as object as OwnImageCard, common);
 }
 
 type Common = Omit<ModelCard, 'kind'>;
 
 function textCard({ maxModelTokens, takesMessages = true }: OwnTextCard, common: Common): UpstreamTextCard {
-  const expected = `a whole number from 1 to ${most}`;
+  const expected = `a whole number from 1 to ${maxInt}`;
   check(
     'card.maxModelTokens is',
     maxModelTokens,
     expected,
-    maxModelTokens === undefined || isWhole(maxModelTokens, 1, most),
+    maxModelTokens === undefined || isInteger(maxModelTokens, 1, maxInt),
   );
   check('card.takesMessages is', takesMessages, 'true or false', typeof takesMessages === 'boolean');
   return {
@@ -77,19 +77,19 @@ function textCard({ maxModelTokens, takesMessages = true }: OwnTextCard, common:
   };
 }
 
-function pictureCard(card: OwnPictureCard, common: Common): PictureCard {
+function imageCard(card: OwnImageCard, common: Common): ImageCard {
   const { sizes = standardSizes, steps = one, guidance = one, schedulers = ['own'], maxPromptTokens = 0 } = card;
   checkSizes(sizes);
-  checkRange('steps', steps, 'whole numbers from 1 to 1000', (value) => isWhole(value, 1, 1000));
+  checkRange('steps', steps, 'whole numbers from 1 to 1000', (value) => isInteger(value, 1, 1000));
   checkRange('guidance', guidance, 'numbers from 0 to 1000', (value) => value >= 0 && value <= 1000);
   const isNames = Array.isArray(schedulers) && schedulers.length > 0 && schedulers.every((name) => isText(name));
   check('card.schedulers is', schedulers, 'a list of names of 1 to 64 characters', isNames);
-  check('card.maxPromptTokens is', maxPromptTokens, 'a whole number', isWhole(maxPromptTokens, 0, most));
+  check('card.maxPromptTokens is', maxPromptTokens, 'a whole number', isInteger(maxPromptTokens, 0, maxInt));
   const { multiple, min, max } = sizes;
   const { width, height } = sizes.default;
   return {
     ...common,
-    kind: 'picture',
+    kind: 'image',
     sizes: { multiple, min, max, default: { width, height } },
     steps: { min: steps.min, max: steps.max, default: steps.default },
     guidance: { min: guidance.min, max: guidance.max, default: guidance.default },
@@ -99,13 +99,13 @@ function pictureCard(card: OwnPictureCard, common: Common): PictureCard {
   };
 }
 
-function checkSizes(sizes: NonNullable<OwnPictureCard['sizes']>): void {
-  const expected = `{ multiple, min, max, default: { width, height } } in pixels up to ${mostPixels}, with both sides of default multiples of multiple from min to max`;
+function checkSizes(sizes: NonNullable<OwnImageCard['sizes']>): void {
+  const expected = `{ multiple, min, max, default: { width, height } } in pixels up to ${maxSide}, with both sides of default multiples of multiple from min to max`;
   check('card.sizes is', sizes, expected, isObject(sizes) && isObject(sizes.default));
   const { multiple, min, max } = sizes;
-  const areWhole = [multiple, min, max].every((value) => isWhole(value, 1, mostPixels));
+  const areWhole = [multiple, min, max].every((value) => isInteger(value, 1, maxSide));
   const { width, height } = sizes.default;
-  const isMet = [width, height].every((side) => isWhole(side, min, max) && side % multiple === 0);
+  const isMet = [width, height].every((side) => isInteger(side, min, max) && side % multiple === 0);
   check('card.sizes is', sizes, expected, areWhole && isMet);
 }
 
@@ -117,7 +117,7 @@ function checkRange(name: string, range: OwnRange, expected: string, isTaken: (v
 }
 
 function check(what: string, value: unknown, expected: string, isMet: boolean): void {
-  if (!isMet) throw new WrongSaid(what, value, expected, shownWhole);
+  if (!isMet) throw new ContractViolation(what, value, expected, formatFull);
 }
 
 function isText(value: unknown): value is string {

@@ -1,23 +1,23 @@
 import type { RowOutput } from '@darkroom/core';
 import type { UpstreamTextInput } from '@darkroom/kinds';
-import type { Said } from '../calls/caller.ts';
-import { GrowingText, halfCharacter, mostTextEventBytes } from '../upstream/text-pieces.ts';
+import type { CallEvent } from '../calls/backend-client.ts';
+import { GrowingText, unpairedSurrogate, maxTextEventBytes } from '../upstream/text-chunks.ts';
 import type { OutputReader } from './output-reader.ts';
-import { isObject, isWhole, unknownField, WrongSaid } from './wrong-said.ts';
+import { isObject, isInteger, unknownField, ContractViolation } from './contract-violation.ts';
 
-/** As the store counts them when it says how much a request may keep there, and some more for a text of few tokens. */
+/** Size limit of a text: the store's figure per token, plus a margin for texts of few tokens. */
 const bytesPerToken = 16;
 const spareBytes = 1024;
-const mostTokens = 1_000_000_000;
+const maxTokenCount = 1_000_000_000;
 
-const pieceExpected = 'text, or { text, tokens } with tokens a whole number';
+const chunkExpected = 'text, or { text, tokens } with tokens a whole number';
 const endExpected =
   'nothing, or { finishReason: "stop" or "length", stop, promptTokens, completionTokens }, of which each may be left out';
 const counts = ['promptTokens', 'completionTokens'] as const;
 
-/** Of a text: pieces that are added. */
-export class TextReader implements OutputReader {
-  readonly most = { said: mostTextEventBytes, returned: 4 * spareBytes };
+/** Validates a module's text chunks and its final report. */
+export class ModuleTextReader implements OutputReader {
+  readonly maxBytes = { yielded: maxTextEventBytes, returned: 4 * spareBytes };
   readonly #text: GrowingText;
   readonly #maxTokens: number;
   #bytes = 0;
@@ -27,31 +27,35 @@ export class TextReader implements OutputReader {
     this.#maxTokens = input.maxTokens;
   }
 
-  read(said: unknown): Iterable<Said> {
-    const piece = typeof said === 'string' ? { text: said } : said;
-    if (!isObject(piece) || typeof piece['text'] !== 'string' || unknownField(piece, ['text', 'tokens']) !== undefined)
-      throw new WrongSaid('run gave out', said, pieceExpected);
-    const { text, tokens = 1 } = piece as { text: string; tokens?: unknown };
-    if (!isWhole(tokens, 0, mostTokens)) throw new WrongSaid('run gave out', said, pieceExpected);
-    if (halfCharacter.test(text))
-      throw new WrongSaid('run gave out', said, 'text that does not end within a character');
-    const most = bytesPerToken * this.#maxTokens + spareBytes;
+  read(value: unknown): Iterable<CallEvent> {
+    const chunk = typeof value === 'string' ? { text: value } : value;
+    if (!isObject(chunk) || typeof chunk['text'] !== 'string' || unknownField(chunk, ['text', 'tokens']) !== undefined)
+      throw new ContractViolation('run yielded', value, chunkExpected);
+    const { text, tokens = 1 } = chunk as { text: string; tokens?: unknown };
+    if (!isInteger(tokens, 0, maxTokenCount)) throw new ContractViolation('run yielded', value, chunkExpected);
+    if (unpairedSurrogate.test(text))
+      throw new ContractViolation('run yielded', value, 'text that does not end within a character');
+    const maxBytes = bytesPerToken * this.#maxTokens + spareBytes;
     this.#bytes += Buffer.byteLength(text);
-    if (this.#bytes > most)
-      throw new WrongSaid('run wrote a text of', this.#bytes, `at most ${most} bytes for ${this.#maxTokens} tokens`);
+    if (this.#bytes > maxBytes)
+      throw new ContractViolation(
+        'run wrote a text of',
+        this.#bytes,
+        `at most ${maxBytes} bytes for ${this.#maxTokens} tokens`,
+      );
     return this.#text.add(text, [], this.#text.done + tokens);
   }
 
-  end(said: unknown): RowOutput {
-    const end = said ?? {};
+  end(value: unknown): RowOutput {
+    const end = value ?? {};
     const names = ['finishReason', 'stop', ...counts];
     if (!isObject(end) || unknownField(end, names) !== undefined)
-      throw new WrongSaid('run returned', said, endExpected);
+      throw new ContractViolation('run returned', value, endExpected);
     const { finishReason = 'stop', stop } = end;
-    const areCounts = counts.every((name) => end[name] === undefined || isWhole(end[name], 0, mostTokens));
+    const areCounts = counts.every((name) => end[name] === undefined || isInteger(end[name], 0, maxTokenCount));
     const isReason = finishReason === 'stop' || finishReason === 'length';
     const isStop = stop === undefined || (typeof stop === 'string' && stop.length <= spareBytes);
-    if (!areCounts || !isReason || !isStop) throw new WrongSaid('run returned', said, endExpected);
+    if (!areCounts || !isReason || !isStop) throw new ContractViolation('run returned', value, endExpected);
     const { promptTokens, completionTokens } = end as Record<string, number | undefined>;
     return this.#text.output({
       finish_reason: finishReason,

@@ -1,11 +1,11 @@
-/** What the worker's main process and an engine's process say to each other, over Node's IPC with structured clones. */
+/** Messages between a worker and its engine process, sent over Node's IPC with structured clones. */
 import type { DarkroomError, ModelCard, PipelineComponent, PipelineRow, RowRequest } from '@darkroom/core';
+import { z } from 'zod';
 import type { EngineOptions } from '../engine/engine.ts';
 import type { LoadModelOptions } from '../engine/load-model.ts';
 import type { EngineEvent } from '../executor-event.ts';
-import type { EngineStatus } from '../executor.ts';
 
-/** What an engine's process is started with: the model's directory, how it is run, and the engine's own. */
+/** Options of an engine process: its engine's options, the model's directory and how to run it. */
 export interface EngineProcessOptions extends Pick<EngineOptions<PipelineRow>, 'maxSlots' | 'checkpointEvery'> {
   readonly model: LoadModelOptions;
 }
@@ -14,13 +14,23 @@ export type MessageToEngine =
   | { readonly type: 'start'; readonly options: EngineProcessOptions }
   | { readonly type: 'submit'; readonly requests: readonly RowRequest[] }
   | { readonly type: 'cancel'; readonly requestId: string }
-  /** Answered in the order in which they are asked. */
+  /** Answered in the order of the requests. */
   | { readonly type: 'health' }
   | { readonly type: 'shutdown'; readonly shouldCheckpoint: boolean };
 
-export type MessageFromEngine =
-  | { readonly type: 'ready'; readonly card: ModelCard; readonly components: readonly PipelineComponent[] }
-  /** The cause is for the operator's log: ONNX Runtime's own words, which name paths. */
-  | { readonly type: 'start-failed'; readonly failure: ConstructorParameters<typeof DarkroomError> }
-  | { readonly type: 'events'; readonly events: readonly EngineEvent[] }
-  | { readonly type: 'health'; readonly status: EngineStatus };
+/** Objects of ours, whose fields the engine process is trusted to fill in. */
+const trusted = <Value>() => z.custom<Value>((value) => typeof value === 'object' && value !== null);
+const trustedList = <Value>() => z.custom<readonly Value[]>((value) => Array.isArray(value));
+
+export const messageFromEngine = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('ready'),
+    card: trusted<ModelCard>(),
+    components: trustedList<PipelineComponent>(),
+  }),
+  /** The cause, such as ONNX Runtime's message with paths, is for the operator's log. */
+  z.object({ type: z.literal('start-failed'), failure: trusted<ConstructorParameters<typeof DarkroomError>>() }),
+  z.object({ type: z.literal('events'), events: trustedList<EngineEvent>() }),
+  z.object({ type: z.literal('health'), status: z.object({ slots: z.number(), waitingRequests: z.number() }) }),
+]);
+export type MessageFromEngine = z.infer<typeof messageFromEngine>;

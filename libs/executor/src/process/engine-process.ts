@@ -1,24 +1,20 @@
 /**
- * The entry of an engine's process: one model on one device, told what to do by the process that forked it. It holds no
- * lease, no lock and no connection, so it may block for a whole step, and be killed at any time.
+ * Entry point of an engine process: one model on one device, controlled by the process that forked it. It holds no
+ * lease, lock or connection, so it may block for a whole step or be killed at any time.
  */
-import { DarkroomError, type Pipeline, type PipelineRow } from '@darkroom/core';
+import { DarkroomError, obeyParent, type Pipeline, type PipelineRow, sendToParent } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { Engine } from '../engine/engine.ts';
 import { loadModel } from '../engine/load-model.ts';
 import { EventOutbox } from './event-outbox.ts';
-import { obeyParent } from './parent-channel.ts';
 
 let engine: Engine<PipelineRow> | undefined;
 let pipeline: Pipeline<PipelineRow> | undefined;
 const outbox = new EventOutbox({ send: (events) => send({ type: 'events', events }) });
 
-/** Resolves when the kernel has the message: an engine that outruns its parent waits instead of piling up. */
+/** The engine awaits it, so it cannot outrun its parent. */
 function send(message: MessageFromEngine): Promise<void> {
-  return new Promise((resolve) => {
-    // An error here means that the parent is gone; `disconnect` ends this process.
-    process.send?.(message, undefined, undefined, () => resolve());
-  });
+  return sendToParent(message);
 }
 
 async function start({ model, ...options }: EngineProcessOptions): Promise<void> {
@@ -53,6 +49,5 @@ async function receive(message: MessageToEngine): Promise<void> {
   }
 }
 
-obeyParent();
-// A rejection is a defect of ours: it ends the process, and the parent sees `engine-lost`.
-process.on('message', (message: MessageToEngine) => void receive(message));
+// A rejection is a bug. It ends the process, and the parent emits `engine-lost`.
+obeyParent(receive);

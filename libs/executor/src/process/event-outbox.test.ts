@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { EngineEvent } from '../executor-event.ts';
 import { EventOutbox } from './event-outbox.ts';
 
-/** What an engine of this pace says. */
+/** Creates an outbox that receives the events of an engine with this step time. */
 function createOutbox(stepMs = 30) {
   const sent: (readonly EngineEvent[])[] = [];
   let nowMs = 0;
@@ -25,7 +25,7 @@ const counts = { rows: 1, modelRows: 1, tableSlots: 1, waitingRequests: 0 };
 const of = (requestId: string, index = 0) => ({ requestId, index });
 const progress = (done: number, row = of('a')): EngineEvent => ({ type: 'progress', ...row, done, total: 20 });
 
-it('says ten times a second how far rows are, and how each step went', async () => {
+it('sends progress ten times a second, with the stats of each step', async () => {
   const { step, stats, sent } = createOutbox(30);
   for (let done = 1; done <= 9; done++) await step(progress(done));
   const together = [stats, stats, stats, stats];
@@ -35,18 +35,18 @@ it('says ten times a second how far rows are, and how each step went', async () 
   ]);
 });
 
-it('says the first step at once, by which the next is measured', () => {
+it('sends the first step at once, without waiting for more', () => {
   const { first, stats } = createOutbox();
   expect(first).toEqual([[stats]]);
 });
 
-it('says every step of an engine that takes longer for one', async () => {
+it('sends every step of an engine whose steps take longer than 100 ms', async () => {
   const { step, stats, sent } = createOutbox(101);
   for (const done of [1, 2, 3]) await step(progress(done));
   expect(sent).toEqual([1, 2, 3].map((done) => [stats, progress(done)]));
 });
 
-it('knows the rows apart', async () => {
+it('keeps the latest progress of each row', async () => {
   const { step, stats, outbox, sent } = createOutbox();
   const rows = [of('a'), of('a', 1), of('b')];
   for (const done of [1, 2]) await step(...rows.map((row) => progress(done, row)));
@@ -63,14 +63,14 @@ it.each<EngineEvent>([
   { type: 'checkpoint', ...of('a'), checkpoint: { done: 2, data: new Uint8Array() } },
   { type: 'output', ...of('a'), output: preview },
   { type: 'request-canceled', requestId: 'a' },
-])('lets $type out at once, with all that was said before', async (event) => {
+])('sends $type at once, after all pending events', async (event) => {
   const { step, stats, sent } = createOutbox();
   await step(progress(1));
   await step(event);
   expect(sent).toEqual([[stats, progress(1), stats, event]]);
 });
 
-it('gives to wait for what it sends, and holds up nobody for the rest', async () => {
+it('returns a promise only if it sends', async () => {
   const { step, outbox, sent } = createOutbox();
   expect(step(progress(1))).toBeUndefined();
   expect(outbox.flush()).toBeInstanceOf(Promise);

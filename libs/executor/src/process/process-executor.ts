@@ -1,40 +1,40 @@
-import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { DarkroomError, type ModelCard, type PipelineComponent, type RowRequest } from '@darkroom/core';
-import { endOfChild } from './end-of-child.ts';
-import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
-import { forkChild } from './fork-child.ts';
+import { Child, DarkroomError, type ModelCard, type PipelineComponent, type RowRequest } from '@darkroom/core';
+import {
+  type EngineProcessOptions,
+  messageFromEngine,
+  type MessageFromEngine,
+  type MessageToEngine,
+} from './engine-message.ts';
 import { type ExecutorListener, isRequestEnd } from '../executor-event.ts';
 import type { EngineStatus, Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
 
 export interface ProcessExecutorOptions extends EngineProcessOptions {
   onEvents: ExecutorListener;
-  /** Hears what each part of the model runs on, and what the model can do, before `start` resolves. */
+  /** Receives the device of each model component, and the model's card, before `start` resolves. */
   onLoaded?: (components: readonly PipelineComponent[], card: ModelCard) => void;
-  /** Of the engine's process; that of this one if absent. */
+  /** Environment of the engine process; default: this process's own. */
   environment?: Record<string, string | undefined> | undefined;
 }
 
-/** How long `checkHealth` waits; a step blocks the engine, so longer than the slowest. */
+/** Timeout of `checkHealth`. A step blocks the engine, so it exceeds the slowest step. */
 const healthTimeoutMs = 30_000;
-/** How long `shutdown` waits for the step under way before it kills the engine. */
+/** Max time for the current step on `shutdown`, before the engine is killed. */
 const shutdownTimeoutMs = 10_000;
 
 // Always the built entry: Node runs no TypeScript, so tests of the sources need `npm run build` before them.
 const builtFolder = import.meta.url.endsWith('.ts') ? '../../dist/process' : '.';
 const entry = fileURLToPath(new URL(`${builtFolder}/engine-process.js`, import.meta.url));
 
-/** Runs the engine in a process of its own, the default: `session.run` blocks only that one's event loop. */
+/** Runs the engine in its own process (the default), so that `session.run` does not block the worker's event loop. */
 export class ProcessExecutor implements Executor {
   readonly #options: ProcessExecutorOptions;
-  /** Submitted and not ended. */
+  /** Submitted requests that have not ended. */
   readonly #open = new Set<string>();
-  /** Those who have asked the engine how it is, in the order of its answers. */
-  readonly #asking: ((status: EngineStatus | undefined) => void)[] = [];
-  #child: ChildProcess | undefined;
-  /** Resolves when the child is gone. */
-  #ended: Promise<string> = Promise.resolve('was not started');
+  /** Pending health checks, in the order in which the engine answers. */
+  readonly #healthChecks: ((status: EngineStatus | undefined) => void)[] = [];
+  #child: Child<MessageToEngine, MessageFromEngine> | undefined;
   #isReady = false;
 
   constructor(options: ProcessExecutorOptions) {
@@ -47,44 +47,41 @@ export class ProcessExecutor implements Executor {
 
   async start(): Promise<ModelCard> {
     if (this.#child !== undefined) throw unavailable('executor.start', 'the engine is already running');
-    const { model, maxSlots, checkpointEvery = 0, onLoaded, environment } = this.#options;
-    const child = forkChild(entry, environment);
-    this.#child = child;
-    this.#ended = this.#watch(child);
-    const started = new Promise<ModelCard>((resolve, reject) => {
-      let failure: DarkroomError | undefined;
-      child.on('message', (message: MessageFromEngine) => {
-        if (message.type === 'ready') {
-          this.#isReady = true;
-          onLoaded?.(message.components, message.card);
-          resolve(message.card);
-        } else if (message.type === 'start-failed') failure = new DarkroomError(...message.failure);
-        else this.#receive(message);
-      });
-      // Only when the process is gone, so that the caller may start again at once.
-      void this.#ended.then((how) => reject(failure ?? unavailable('executor.start', `the engine ${how}`)));
+    const { model, maxSlots, checkpointEvery = 0, environment } = this.#options;
+    const child = new Child<MessageToEngine, MessageFromEngine>({
+      entry,
+      environment,
+      schema: messageFromEngine,
+      onMessage: (message) => this.#receive(message),
     });
-    this.#send({ type: 'start', options: { model, maxSlots, checkpointEvery } });
-    return started;
+    this.#child = child;
+    const ended = child.ended.then(({ how }) => this.#lose(how));
+    child.send({ type: 'start', options: { model, maxSlots, checkpointEvery } });
+    const first = await child.next();
+    if (first?.type === 'ready') return first.card;
+    // Reject only when the process has exited, so that the caller can start again at once.
+    await ended;
+    if (first?.type === 'start-failed') throw new DarkroomError(...first.failure);
+    throw unavailable('executor.start', `the engine ${child.how}`);
   }
 
   submit(requests: readonly RowRequest[]): void {
     if (!this.#isReady) throw unavailable('executor.submit', 'the engine is not running');
     for (const { id } of requests) this.#open.add(id);
-    this.#send({ type: 'submit', requests });
+    this.#child?.send({ type: 'submit', requests });
   }
 
   cancel(requestId: string): void {
-    if (this.#open.has(requestId)) this.#send({ type: 'cancel', requestId });
+    if (this.#open.has(requestId)) this.#child?.send({ type: 'cancel', requestId });
   }
 
   kill(): void {
-    this.#child?.kill('SIGKILL');
+    this.#child?.kill();
   }
 
   async checkHealth(): Promise<ExecutorHealth> {
     const startedAtMs = performance.now();
-    const status = this.#isReady ? await this.#ask() : undefined;
+    const status = this.#isReady ? await this.#queryStatus() : undefined;
     const latencyMs = performance.now() - startedAtMs;
     return { isHealthy: status !== undefined, slots: 0, waitingRequests: 0, ...status, latencyMs };
   }
@@ -92,45 +89,41 @@ export class ProcessExecutor implements Executor {
   async shutdown({ shouldCheckpoint = false }: ShutdownOptions = {}): Promise<void> {
     const child = this.#child;
     if (child === undefined) return;
-    // A model still loading has nothing to give back.
-    if (this.#isReady) this.#send({ type: 'shutdown', shouldCheckpoint });
-    else child.kill('SIGKILL');
+    const wasReady = this.#isReady;
     this.#isReady = false;
     this.#open.clear();
-    const timer = setTimeout(() => child.kill('SIGKILL'), shutdownTimeoutMs);
-    await this.#ended;
-    clearTimeout(timer);
+    if (wasReady) return child.stop({ type: 'shutdown', shouldCheckpoint }, shutdownTimeoutMs);
+    // A model that is still loading has no checkpoints.
+    child.kill();
+    await child.ended;
   }
 
-  /** Undefined when it does not answer in time, or ends. */
-  #ask(): Promise<EngineStatus | undefined> {
-    const answer = new Promise<EngineStatus | undefined>((resolve) => this.#asking.push(resolve));
-    this.#send({ type: 'health' });
+  /** Resolves undefined on timeout, or if the engine ends. */
+  #queryStatus(): Promise<EngineStatus | undefined> {
+    const answer = new Promise<EngineStatus | undefined>((resolve) => this.#healthChecks.push(resolve));
+    this.#child?.send({ type: 'health' });
     return Promise.race([answer, delay(healthTimeoutMs, undefined, { ref: false })]);
   }
 
-  #receive(message: Exclude<MessageFromEngine, { type: 'ready' | 'start-failed' }>): void {
-    if (message.type === 'health') return this.#asking.shift()?.(message.status);
-    for (const event of message.events) if (isRequestEnd(event)) this.#open.delete(event.requestId);
-    this.#options.onEvents(message.events);
+  #receive(message: MessageFromEngine): void {
+    if (message.type === 'ready') {
+      this.#isReady = true;
+      this.#options.onLoaded?.(message.components, message.card);
+    } else if (message.type === 'health') this.#healthChecks.shift()?.(message.status);
+    else if (message.type === 'events') {
+      for (const event of message.events) if (isRequestEnd(event)) this.#open.delete(event.requestId);
+      this.#options.onEvents(message.events);
+    }
   }
 
-  /** Waits for the end of the engine's process. @returns how it ended. */
-  async #watch(child: ChildProcess): Promise<string> {
-    const how = await endOfChild(child);
+  #lose(how: string): void {
     const wasReady = this.#isReady;
     const requestIds = [...this.#open];
     this.#isReady = false;
     this.#child = undefined;
     this.#open.clear();
-    for (const answer of this.#asking.splice(0)) answer(undefined);
+    for (const answer of this.#healthChecks.splice(0)) answer(undefined);
     if (wasReady) this.#options.onEvents([{ type: 'engine-lost', message: `the engine ${how}`, requestIds }]);
-    return how;
-  }
-
-  #send(message: MessageToEngine): void {
-    // A closed channel is seen by #watch; the callback keeps it from being thrown here as well.
-    this.#child?.send(message, () => {});
   }
 }
 

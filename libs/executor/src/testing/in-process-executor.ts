@@ -4,16 +4,16 @@ import type { ExecutorListener } from '../executor-event.ts';
 import type { Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
 
 export interface InProcessExecutorOptions<Row extends PipelineRow> {
-  /** Called by `start`. A function, so that ONNX Runtime is loaded only by who runs it here. */
+  /** Called by `start`. A function, so that only its callers load ONNX Runtime. */
   loadPipeline: () => Promise<Pipeline<Row>>;
-  /** Room for rows, in the slots that they take; those beyond wait. */
+  /** Capacity in slots; rows beyond it wait. */
   maxSlots: number;
-  /** A checkpoint of each row every so many of its steps; 0 for none. */
+  /** Emits a checkpoint of each row every this many of its steps; 0 disables them. */
   checkpointEvery?: number;
   onEvents: ExecutorListener;
 }
 
-/** Runs the engine in the caller's process, whose event loop each step blocks: for tests and measurements. */
+/** Runs the engine in the caller's process, whose event loop each step blocks: for tests and benchmarks. */
 export class InProcessExecutor<Row extends PipelineRow> implements Executor {
   readonly #options: InProcessExecutorOptions<Row>;
   #pipeline: Pipeline<Row> | undefined;
@@ -40,7 +40,7 @@ export class InProcessExecutor<Row extends PipelineRow> implements Executor {
     this.#engine?.cancel(requestId);
   }
 
-  /** An engine that hangs in this very process leaves nobody who could end it. */
+  /** Does nothing: a hung engine also blocks this process. */
   kill(): void {}
 
   checkHealth(): Promise<ExecutorHealth> {

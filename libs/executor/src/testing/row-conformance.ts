@@ -1,4 +1,4 @@
-/** What executors keep beside that, that step rows: they share steps, say where a row stands, and go on from there. */
+/** Conformance tests for executors that step rows: shared steps, row-releasing and checkpoints. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RowCheckpoint, RowRequest } from '@darkroom/core';
 import type { ExecutorListener } from '../executor-event.ts';
@@ -6,12 +6,12 @@ import type { Executor } from '../executor.ts';
 import { EventLog } from '../conformance/event-log.ts';
 import type { ExecutorSubject } from '../conformance/executor-conformance.ts';
 
-/** Made with room for exactly three of the short inputs, and with a checkpoint of each row after every second step. */
+/** The executor must fit exactly three short inputs, and emit a checkpoint of each row after every second step. */
 export interface RowSubject extends Pick<ExecutorSubject, 'shortInput' | 'longInput'> {
   create: (onEvents: ExecutorListener) => Executor;
 }
 
-/** Makes the tests. To be called at the top of a file of tests, with Vitest. */
+/** Defines the tests. Call at the top level of a Vitest file. */
 export function describeRows(name: string, subject: RowSubject): void {
   describe(`the rows of the executor ${name}`, () => {
     const log = new EventLog();
@@ -32,7 +32,7 @@ export function describeRows(name: string, subject: RowSubject): void {
       input: subject.shortInput({ number, outputs }),
     });
 
-    it('share steps, and wait their turn where they find no room', async () => {
+    it('share steps, and wait in order for free slots', async () => {
       executor.submit(['a', 'b', 'c'].map((id) => short(id, 1, 2)));
       await log.end('c');
       const stats = log.of('stats');
@@ -41,7 +41,7 @@ export function describeRows(name: string, subject: RowSubject): void {
       expect(log.of('request-done').map(({ requestId }) => requestId)).toEqual(['a', 'b', 'c']);
     });
 
-    it('say at most once that they are about to leave, before they do', async () => {
+    it('emit row-releasing at most once, before the output', async () => {
       executor.submit([short('a', 1, 2)]);
       await log.end('a');
       for (const index of [0, 1]) {
@@ -51,7 +51,7 @@ export function describeRows(name: string, subject: RowSubject): void {
       }
     });
 
-    it('go on from a checkpoint to the same bytes', async () => {
+    it('resume from a checkpoint to the same bytes', async () => {
       const whole = await outputOf(short('whole'));
       const checkpoints = log.of('checkpoint').map(({ checkpoint }) => checkpoint);
       expect(checkpoints.length).toBeGreaterThan(1);
@@ -63,15 +63,15 @@ export function describeRows(name: string, subject: RowSubject): void {
       }
     });
 
-    it('ignore a checkpoint that is not theirs', async () => {
+    it('ignore an invalid checkpoint', async () => {
       const whole = await outputOf(short('whole'));
       const other: RowCheckpoint = { done: 1, data: new Uint8Array(0) };
       expect(await outputOf({ ...short('again'), checkpoints: new Map([[0, other]]) })).toEqual(whole);
     });
 
-    it('are where they stand when the executor is shut down, for another to go on', async () => {
+    it('emit checkpoints on shutdown, from which another executor resumes', async () => {
       executor.submit([{ id: 'long', input: subject.longInput }]);
-      await log.firstWord('long');
+      await log.firstProgress('long');
       await executor.shutdown({ shouldCheckpoint: true });
       expect(log.events.at(-1)).toMatchObject({ type: 'checkpoint', requestId: 'long' });
       const { checkpoint, index } = log.of('checkpoint').at(-1)!;

@@ -1,4 +1,4 @@
-/** The engine with the embedded writers. */
+/** Tests the engine with the two text models of the repository. */
 import { resolve } from 'node:path';
 import { loadTextPipeline, readTextModelDirectory } from '@darkroom/language';
 import { textAfter } from '@darkroom/core';
@@ -22,14 +22,16 @@ function input(text: string, changes: Partial<TextInput> = {}): TextInput {
 }
 
 const animalPrompt = input('an animal').prompt;
-/** What a short input of the suites takes. */
+/** Slots that a short input of the suites takes. */
 const shortSlots = animalPrompt.length + 16;
 
-/** A step says one token, as those of the other texts do: of what it is sure it would say several at once. */
+/** Decodes one token per step, as other texts do; a diffusion model would fill all confident positions at once. */
 const oneByOne = { tokensPerCall: 1 };
 
-/** It has no end, as the other texts of the suites have none. */
-const endless = { ignoreEos: false, constraint: { type: 'grammar', grammar: 'root ::= [^q] root' } };
+/**
+ * A grammar that sampling practically never completes: like the other inputs of the suites, it writes to `maxTokens`.
+ */
+const endless = { ignoreEos: false, constraint: { type: 'grammar', grammar: 'root ::= [^q] root | "q"' } as const };
 
 function subjectOf(directory: string, changes: Partial<TextInput> = {}): ExecutorSubject & RowSubject {
   return {
@@ -64,12 +66,12 @@ describeRows('in process, with the writer and a grammar', subjectOf(directories.
 describeExecutor('in process, with the writer by blocks', subjectOf(directories.bd, oneByOne));
 describeRows('in process, with the writer by blocks', subjectOf(directories.bd, oneByOne));
 
-it('keeps to a grammar in a process of its own', async () => {
+it('follows a grammar in its own process', async () => {
   const log = new EventLog();
   const model = { directory: directories.ar, threads: 1 };
   const executor = new ProcessExecutor({ maxSlots: 400, onEvents: log.listener, model });
   await executor.start();
-  const constraint = { type: 'grammar', grammar: 'root ::= "{" [0-9]{3} "}"' };
+  const constraint = { type: 'grammar', grammar: 'root ::= "{" [0-9]{3} "}"' } as const;
   executor.submit([{ id: 'a', input: input('an animal', { constraint, ignoreEos: false }) }]);
   await log.end('a');
   expect(log.outputs('a').get(0)?.toString()).toMatch(/^\{\d{3}\}$/u);
@@ -85,13 +87,18 @@ describe.each(Object.entries(directories))('an engine with %s', (mode, directory
     const textOf = (id: string, index = 0) => log.outputs(id).get(index)?.toString();
     return { log, executor, textOf };
   }
-  const wishes = ['an animal', 'a long wish about '.repeat(6), 'hello', 'something cold'];
+  const prompts = ['an animal', 'a long wish about '.repeat(6), 'hello', 'something cold'];
   const requests = Array.from({ length: 16 }, (_, at) => ({
     id: `r${at}`,
-    input: input(wishes[at % 4]!, { seed: at, maxTokens: 1 + ((7 * at) % 30), n: 1 + (at % 2), ignoreEos: at % 3 > 0 }),
+    input: input(prompts[at % 4]!, {
+      seed: at,
+      maxTokens: 1 + ((7 * at) % 30),
+      n: 1 + (at % 2),
+      ignoreEos: at % 3 > 0,
+    }),
   }));
 
-  it('gives each text the bytes it has alone, whoever joins, waits and leaves', async () => {
+  it('gives each text the same bytes as alone while others join, wait and leave', async () => {
     const alone = await open();
     for (const request of requests) {
       alone.executor.submit([request]);
@@ -100,7 +107,7 @@ describe.each(Object.entries(directories))('an engine with %s', (mode, directory
     const together = await open({ maxSlots: 400 });
     for (const [at, request] of requests.entries()) {
       together.executor.submit([request]);
-      // The next comes when an earlier one has left.
+      // Submit the next request when an earlier one has ended.
       if (at >= 8) await together.log.end(requests[at - 8]!.id);
     }
     await Promise.all(requests.map(({ id }) => together.log.end(id)));
@@ -113,22 +120,24 @@ describe.each(Object.entries(directories))('an engine with %s', (mode, directory
     await Promise.all([alone.executor.shutdown(), together.executor.shutdown()]);
   });
 
-  it('says a text as it is written', async () => {
+  it('streams a text as it is written', async () => {
     const { log, executor, textOf } = await open();
     executor.submit([
       { id: 'a', input: input('something sweet for a birthday party', { temperature: 0, ignoreEos: false }) },
     ]);
     await log.end('a');
-    const said = log.events.flatMap((event) => (event.type === 'delta' || event.type === 'snapshot' ? [event] : []));
-    expect(said.length).toBeGreaterThan(2);
-    expect(said.reduce((text, event) => textAfter(text, event as never), '')).toBe(textOf('a'));
+    const textEvents = log.events.flatMap((event) =>
+      event.type === 'delta' || event.type === 'snapshot' ? [event] : [],
+    );
+    expect(textEvents.length).toBeGreaterThan(2);
+    expect(textEvents.reduce(textAfter, '')).toBe(textOf('a'));
     expect(textOf('a')).toBe('a birthday cake on a pink background');
-    expect(said.some(({ text }) => text.includes(maskText))).toBe(mode === 'bd');
+    expect(textEvents.some(({ text }) => text.includes(maskText))).toBe(mode === 'bd');
     expect(log.of('output')[0]!.output.facts).toMatchObject({ finish_reason: 'stop' });
     await executor.shutdown();
   });
 
-  it('goes on from every checkpoint to the same bytes', async () => {
+  it('resumes from every checkpoint to the same bytes', async () => {
     const { log, executor, textOf } = await open({ checkpointEvery: 1 });
     const request = { id: 'whole', input: input('hello', { maxTokens: 32 }) };
     executor.submit([request]);

@@ -1,8 +1,8 @@
-/** A toy that speaks as llama.cpp's server, as its README has it. */
+/** Fake llama.cpp server, following its README. */
 import type { ServerResponse } from 'node:http';
 import { ToyServer } from './toy-server.ts';
 
-interface ToyAsk {
+interface ToyBody {
   prompt: string;
   n_predict?: number;
   seed: number;
@@ -17,11 +17,15 @@ export class ToyLlamaCpp extends ToyServer {
 
   protected override async answer(path: string, body: Record<string, unknown> | undefined, response: ServerResponse) {
     if (this.isLoading)
-      return this.say(response, { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } }, 503);
-    if (path === '/health') return this.say(response, { status: 'ok' });
-    if (path === '/props') return this.say(response, this.#props());
+      return this.sendJson(
+        response,
+        { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } },
+        503,
+      );
+    if (path === '/health') return this.sendJson(response, { status: 'ok' });
+    if (path === '/props') return this.sendJson(response, this.#props());
     if (path !== '/completion' || body === undefined)
-      return this.say(response, { error: { message: 'File Not Found' } }, 404);
+      return this.sendJson(response, { error: { message: 'File Not Found' } }, 404);
     await this.#complete(body, response);
   }
 
@@ -37,24 +41,24 @@ export class ToyLlamaCpp extends ToyServer {
   }
 
   async #complete(body: Record<string, unknown>, response: ServerResponse): Promise<void> {
-    const { prompt, n_predict: most, seed, n_probs: probs = 0 } = body as unknown as ToyAsk;
+    const { prompt, n_predict: max, seed, n_probs: probs = 0 } = body as unknown as ToyBody;
     if (prompt.includes('too long')) {
       const error = {
         code: 400,
         message: 'the request exceeds the available context size',
         type: 'exceed_context_size_error',
       };
-      return this.say(response, { error }, 400);
+      return this.sendJson(response, { error }, 400);
     }
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    const say = (chunk: object) => response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    const sendChunk = (chunk: object) => response.write(`data: ${JSON.stringify(chunk)}\n\n`);
     let count = 0;
-    for await (const content of this.words(response, { prompt, seed, most: most ?? Infinity })) {
+    for await (const content of this.words(response, { prompt, seed, max: max ?? Infinity })) {
       count += 1;
       const top_logprobs = [{ id: 1, token: content, bytes: [...Buffer.from(content)], logprob: -0.5 }];
       const completion_probabilities = [{ ...top_logprobs[0], top_logprobs }];
       if (count % 3 === 1) response.write(': ping\n\n');
-      say({
+      sendChunk({
         index: 0,
         content,
         tokens: [count],
@@ -64,7 +68,7 @@ export class ToyLlamaCpp extends ToyServer {
       });
     }
     const timings = { cache_n: 3, prompt_n: 4, predicted_n: count };
-    say({
+    sendChunk({
       index: 0,
       content: '',
       tokens: [],

@@ -1,10 +1,10 @@
-/** What toy servers have in common: they write words without end, and keep count of who is being answered. */
+/** Base class of the fake upstream servers. Writes words until the connection closes; counts open responses. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 
-/** Answers in a way of its own; true where it did. */
+/** Handles a request in place of the server, or returns false to leave the request to the server. */
 export type ToyFault = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -12,17 +12,19 @@ export type ToyFault = (
 ) => boolean | Promise<boolean>;
 
 export abstract class ToyServer {
-  /** Answers under way. */
+  /** Responses to POST requests in progress. */
   openAnswers = 0;
-  mostAnswers = 0;
+  maxOpenAnswers = 0;
+  /** Bodies of POST requests, in order of arrival. */
   readonly bodies: Record<string, unknown>[] = [];
+  /** Distinct Authorization headers; undefined for requests without one. */
   readonly keys = new Set<string | undefined>();
-  /** Comes first. */
+  /** Called for each request before the server answers. */
   fault: ToyFault = () => false;
   #server: Server | undefined;
   #port = 0;
 
-  /** Where it was before, if it was. */
+  /** Listens on the port of the previous start, if any. @returns the URL. */
   async start(): Promise<string> {
     const server = createServer((request, response) => void this.#answer(request, response));
     this.#server = server;
@@ -31,26 +33,26 @@ export abstract class ToyServer {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** In the middle of whatever it says. */
+  /** Closes all connections, also in the middle of a response. */
   stop(): Promise<unknown> {
     const server = this.#server!;
     server.closeAllConnections();
     return new Promise((resolve) => server.close(resolve));
   }
 
-  /** GET: `body` is undefined. */
+  /** Answers a request; `body` is undefined for GET. */
   protected abstract answer(path: string, body: Record<string, unknown> | undefined, response: ServerResponse): unknown;
 
-  protected say(response: ServerResponse, body: unknown, status = 200): void {
+  protected sendJson(response: ServerResponse, body: unknown, status = 200): void {
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
   }
 
-  /** Words of a text that follows from the prompt and the seed, as many as there is time for. */
+  /** Yields at most `max` words, derived from the prompt and the seed, until the connection closes. */
   protected async *words(
     response: ServerResponse,
-    { prompt, seed, most = Infinity }: { prompt: string; seed: number; most?: number },
+    { prompt, seed, max = Infinity }: { prompt: string; seed: number; max?: number },
   ) {
-    for (let at = 0; at < most && !response.destroyed; at++) {
+    for (let at = 0; at < max && !response.destroyed; at++) {
       yield ` ${prompt.at(at % prompt.length)!.repeat(1 + (at % 3))}é🦊${seed}`;
       await setImmediate();
     }
@@ -64,14 +66,14 @@ export abstract class ToyServer {
     if (body !== undefined) {
       this.bodies.push(body);
       this.openAnswers += 1;
-      this.mostAnswers = Math.max(this.mostAnswers, this.openAnswers);
+      this.maxOpenAnswers = Math.max(this.maxOpenAnswers, this.openAnswers);
       response.once('close', () => (this.openAnswers -= 1));
     }
     await this.answer(url, body, response);
   }
 }
 
-/** An event whose bytes come one after the other: readers have to put characters together. */
+/** Writes a text byte by byte, so that the client must reassemble multi-byte characters. */
 export function writeByBytes(response: ServerResponse, text: string): void {
   for (const byte of Buffer.from(text)) response.write(Uint8Array.of(byte));
 }

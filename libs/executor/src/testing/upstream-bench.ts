@@ -1,4 +1,4 @@
-/** An executor in front of toy servers, for tests of what it makes of what they do. */
+/** An executor in front of fake servers, for tests of its behaviour on their faults. */
 import type { UpstreamTextInput } from '@darkroom/kinds';
 import { onTestFinished } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
@@ -12,20 +12,20 @@ import type { ToyFault } from './toy-server.ts';
 export const key = 'sk-0123456789abcdef';
 const protocols = { 'llama.cpp': createLlamaCpp, openai: createOpenai };
 export const toys = { 'llama.cpp': ToyLlamaCpp, openai: ToyOpenai };
-export type Api = keyof typeof toys;
-export const apis = Object.keys(toys) as Api[];
+export type UpstreamApi = keyof typeof toys;
+export const upstreamApis = Object.keys(toys) as UpstreamApi[];
 
-export function text(prompt: string, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput {
-  return { asked: { prompt, max_tokens: 5 }, n: 1, seed: 1, maxTokens: 5, ...changes };
+export function upstreamInput(prompt: string, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput {
+  return { params: { prompt, max_tokens: 5 }, n: 1, seed: 1, maxTokens: 5, ...changes };
 }
 
-/** An executor that looks nowhere by itself, and hears and says all into a log. */
-export function executorOf(api: Api, url: string, options: Partial<UpstreamExecutorOptions> = {}) {
+/** Creates an executor that runs no periodic health checks and records all events and waits. */
+export function executorOf(api: UpstreamApi, url: string, options: Partial<UpstreamExecutorOptions> = {}) {
   const log = new EventLog();
   const waits: string[] = [];
-  let hear: ((reason: string) => void) | undefined;
+  let resolveWaited: ((reason: string) => void) | undefined;
   /** The first reason to wait. */
-  const waited = new Promise<string>((resolve) => (hear = resolve));
+  const waited = new Promise<string>((resolve) => (resolveWaited = resolve));
   const executor = new UpstreamExecutor({
     url,
     key,
@@ -37,7 +37,7 @@ export function executorOf(api: Api, url: string, options: Partial<UpstreamExecu
     onEvents: log.listener,
     onWaiting: (reason) => {
       waits.push(reason);
-      hear?.(reason);
+      resolveWaited?.(reason);
     },
     ...options,
   });
@@ -45,7 +45,7 @@ export function executorOf(api: Api, url: string, options: Partial<UpstreamExecu
   return { log, waits, waited, executor };
 }
 
-export async function open(api: Api, options: Partial<UpstreamExecutorOptions> = {}) {
+export async function open(api: UpstreamApi, options: Partial<UpstreamExecutorOptions> = {}) {
   const toy = new toys[api]();
   const url = await toy.start();
   const made = executorOf(api, url, options);
@@ -58,7 +58,7 @@ export async function open(api: Api, options: Partial<UpstreamExecutorOptions> =
   return { toy, url, ...made };
 }
 
-/** Its words after the headers of a stream. */
+/** A fault that responds with a stream of these parts. */
 export const streams =
   (...parts: (string | Uint8Array)[]): ToyFault =>
   (_request, response, body) => {

@@ -1,20 +1,20 @@
 /**
- * A toy that writes text, with all about it that pictures have not: a prompt that takes several steps to read, a cache that
- * has to be freed, an end that nobody knows before, tokens that are added one by one or blocks that are worked on in place.
+ * A fake text pipeline with what image pipelines lack: prompts read in several steps, caches to free, unknown lengths,
+ * and tokens that are appended one by one or denoised in blocks.
  */
 import { DarkroomError } from '@darkroom/core';
 import type { ModelCard, Pipeline, PipelineRow, RowCheckpoint, RowEvent, RowRequest, StepReport } from '@darkroom/core';
 
 export interface WriterInput {
   prompt: string;
-  /** Letters at most. Without a limit it never ends. */
+  /** Max letters; unlimited if absent. */
   max?: number;
-  /** As many as may be read and written if absent. */
+  /** Default: the letters of the prompt plus `max`. */
   slots?: number;
   outputs?: number;
-  /** Letters are added one by one, or four of them are worked on in place. */
+  /** Appends letters one by one, or denoises four at a time. */
   mode?: 'letters' | 'blocks';
-  /** The step of writing in which the row fails. */
+  /** The writing step at which the row fails. */
   failAt?: number;
   failsToFinish?: boolean;
 }
@@ -22,28 +22,28 @@ export interface WriterInput {
 export interface WriterRow extends PipelineRow {
   readonly requestId: string;
   readonly input: Required<WriterInput>;
-  /** What is to be read before it can write: the prompt, and what an earlier run has written. */
+  /** Text still to be read: the prompt, and what an earlier run has written. */
   unread: string;
-  /** Of all that it has read and written. */
+  /** A hash of everything read and written. */
   cache: number;
   text: string;
-  /** The block in work; a `_` stands for what is not known yet. */
+  /** The current block; `_` marks a masked letter. */
   block: string;
   nextSteps: number;
 }
 
-/** Letters of a prompt that are read in a step. */
+/** Letters of a prompt that are read per step. */
 const chunk = 4;
 const letters = 'abcdefghijklmnopqrstuvwxyz .';
 
 export class WriterPipeline implements Pipeline<WriterRow> {
   readonly card = { id: 'writer' } as ModelCard;
   readonly components = [];
-  /** What each call of the model did, and for whom. */
+  /** The shape and request ids of each model call. */
   readonly calls: string[] = [];
   /** Rows that hold a part of the cache. */
-  readonly held = new Set<WriterRow>();
-  /** Rows that were ever made. */
+  readonly allocated = new Set<WriterRow>();
+  /** Number of rows ever created. */
   rowCount = 0;
   releaseCount = 0;
 
@@ -70,13 +70,13 @@ export class WriterPipeline implements Pipeline<WriterRow> {
         get isDone() {
           return this.text.length >= max || (this.text.endsWith('.') && max < Infinity);
         },
-        // Only of the last letter that there is room for it is known that it is the last.
+        // The last step is known in advance only if the row reaches `max`.
         get stepsLeft() {
           return mode === 'letters' && this.unread === '' && this.text.length === max - 1 ? 1 : undefined;
         },
       };
     });
-    for (const row of rows) this.held.add(row);
+    for (const row of rows) this.allocated.add(row);
     this.rowCount += rows.length;
     return Promise.resolve(rows);
   }
@@ -86,14 +86,14 @@ export class WriterPipeline implements Pipeline<WriterRow> {
   }
 
   step(rows: readonly WriterRow[]): Promise<StepReport<WriterRow>> {
-    for (const row of rows) if (!this.held.has(row)) throw new Error(`${row.requestId} was released`);
+    for (const row of rows) if (!this.allocated.has(row)) throw new Error(`${row.requestId} was released`);
     const events = new Map<WriterRow, RowEvent[]>();
     const failures = new Map<WriterRow, DarkroomError>();
-    // A prompt is read alone; whoever else has one to read takes its turn.
+    // Prompts are read one at a time; other rows with unread prompts wait.
     const present = rows[0]!.unread === '' ? rows : rows.slice(0, 1);
     this.calls.push(`${rows[0]!.shapeKey} ${present.map(({ requestId }) => requestId).join('')}`);
     for (const row of present) {
-      if (row.unread !== '') read(row);
+      if (row.unread !== '') readChunk(row);
       else if (++row.nextSteps === row.input.failAt) failures.set(row, failure('the cache is full'));
       else events.set(row, row.input.mode === 'letters' ? writeLetter(row) : writeBlock(row));
     }
@@ -110,12 +110,12 @@ export class WriterPipeline implements Pipeline<WriterRow> {
   }
 
   release(row: WriterRow): void {
-    if (!this.held.delete(row)) throw new Error(`${row.requestId} was released twice`);
+    if (!this.allocated.delete(row)) throw new Error(`${row.requestId} was released twice`);
     this.releaseCount += 1;
   }
 
   dispose(): Promise<void> {
-    if (this.held.size > 0) throw new Error(`${this.held.size} rows were not released`);
+    if (this.allocated.size > 0) throw new Error(`${this.allocated.size} rows were not released`);
     return Promise.resolve();
   }
 }
@@ -124,41 +124,41 @@ function failure(message: string): DarkroomError {
   return new DarkroomError('engine_failed', 'test', message);
 }
 
-function read(row: WriterRow): void {
-  for (const letter of row.unread.slice(0, chunk)) remember(row, letter);
+function readChunk(row: WriterRow): void {
+  for (const letter of row.unread.slice(0, chunk)) updateCache(row, letter);
   row.unread = row.unread.slice(chunk);
 }
 
-function remember(row: WriterRow, letter: string): void {
+function updateCache(row: WriterRow, letter: string): void {
   row.cache = (row.cache * 31 + letter.codePointAt(0)!) % 1_000_003;
 }
 
-/** The letter that the cache and a place in the text lead to. */
-function letterOf({ cache }: WriterRow, place: number): string {
-  return letters[(cache + 7 * place) % letters.length]!;
+/** Returns the letter for the cache and a position in the text. */
+function letterOf({ cache }: WriterRow, position: number): string {
+  return letters[(cache + 7 * position) % letters.length]!;
 }
 
 function writeLetter(row: WriterRow): RowEvent[] {
   const { length: offset } = row.text;
   const text = letterOf(row, 0);
   row.text += text;
-  remember(row, text);
+  updateCache(row, text);
   return [
     { type: 'progress', done: row.text.length },
     { type: 'delta', offset, text, facts: { token: letters.indexOf(text) } },
   ];
 }
 
-/** Two letters of the block in a step, from its end; when all four are there, it is what the row has written. */
+/** Denoises two letters of the block per step, from its end, and appends the completed block to the text. */
 function writeBlock(row: WriterRow): RowEvent[] {
   const { length: offset } = row.text;
   const block = (row.block === '' ? '____' : row.block).split('');
-  for (const place of block[3] === '_' ? [3, 1] : [2, 0]) block[place] = letterOf(row, place);
+  for (const position of block[3] === '_' ? [3, 1] : [2, 0]) block[position] = letterOf(row, position);
   row.block = block.join('');
   const text = row.block;
   if (!text.includes('_')) {
     row.text += text;
-    for (const letter of text) remember(row, letter);
+    for (const letter of text) updateCache(row, letter);
     row.block = '';
   }
   return [{ type: 'snapshot', offset, text, facts: { calls: row.nextSteps } }];

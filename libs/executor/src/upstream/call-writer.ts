@@ -1,67 +1,68 @@
-/** Calls of tools that a server tells beside its text, written into the text as our own engines have them there. */
+/** Writes the tool calls of an OpenAI-style answer into its text, in the markup that our own engines use. */
 import type { CallMarkup } from '@darkroom/kinds';
-import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
-import { unavailable } from './upstream-error.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { unavailable } from '../calls/backend-error.ts';
 
-/** A call whose arguments are being told. */
+/** A call whose arguments are being received. */
 interface OpenCall {
   readonly index: number;
-  /** By now, without space at both ends: none of it belongs to JSON. */
-  told: string;
-  /** Space that stands in them if more comes. */
+  /** Arguments received so far, trimmed: outer whitespace is not part of the JSON. */
+  received: string;
+  /** Trailing whitespace, to be inserted if more arguments follow. */
   space: string;
 }
 
-/** Makes one text of the pieces of an answer, for readers who take the calls out again by the same markup. */
+/** Turns the chunks of an answer into one text, from which readers parse the calls by the same markup. */
 export class CallWriter {
   readonly #markup: CallMarkup | undefined;
   #open: OpenCall | undefined;
 
-  /** @param markup undefined where no tool may be called. */
+  /** @param markup undefined if no tool may be called. */
   constructor(markup: CallMarkup | undefined) {
     this.#markup = markup;
   }
 
   /**
-   * What the next piece adds to the text.
+   * Returns the text that the next chunk adds.
    *
-   * @throws UpstreamError `unavailable` if a call follows on arguments that are no JSON: none could be told from the other.
+   * @throws UpstreamError `unavailable` if a call follows arguments that are not JSON, since the two could not be
+   * separated.
    */
   push(delta: unknown): string {
-    const content = textOf(delta, 'content') ?? '';
+    const content = textProperty(delta, 'content') ?? '';
     const markup = this.#markup;
     if (markup === undefined) return content;
-    const calls = listOf(delta, 'tool_calls').map((call) => this.#piece(call, markup));
+    const calls = listProperty(delta, 'tool_calls').map((call) => this.#toText(call, markup));
     return (content === '' ? '' : this.#close() + content) + calls.join('');
   }
 
-  /** What closes the last call, unless it was cut. */
+  /** Returns the text that closes the last call; empty if the call is incomplete. */
   end(): string {
     const call = this.#open;
-    return call === undefined || (call.told !== '' && !isObject(call.told)) ? '' : this.#close();
+    return call === undefined || (call.received !== '' && !isObject(call.received)) ? '' : this.#close();
   }
 
-  #piece(said: unknown, { begin, middle, separator = '' }: CallMarkup): string {
-    const called = fieldOf(said, 'function');
-    const index = numberOf(said, 'index') ?? 0;
-    const name = textOf(called, 'name') ?? '';
+  #toText(toolCall: unknown, { begin, middle, separator = '' }: CallMarkup): string {
+    const called = fieldOf(toolCall, 'function');
+    const index = numberProperty(toolCall, 'index') ?? 0;
+    const name = textProperty(called, 'name') ?? '';
     let text = '';
     if (name !== '' && this.#open?.index !== index) {
       text = (this.#open && this.#close() + separator) ?? '';
       text += begin + name + middle;
-      this.#open = { index, told: '', space: '' };
+      this.#open = { index, received: '', space: '' };
     }
-    return text + this.#tell(textOf(called, 'arguments') ?? '');
+    return text + this.#append(textProperty(called, 'arguments') ?? '');
   }
 
-  #tell(piece: string): string {
+  #append(chunk: string): string {
     const call = this.#open;
     if (call === undefined) return '';
-    const text = call.told === '' ? piece.trimStart() : call.space + piece;
-    const told = text.trimEnd();
-    call.space = text.slice(told.length);
-    call.told += told;
-    return told;
+    const text = call.received === '' ? chunk.trimStart() : call.space + chunk;
+    const received = text.trimEnd();
+    call.space = text.slice(received.length);
+    call.received += received;
+    return received;
   }
 
   #close(): string {
@@ -69,10 +70,10 @@ export class CallWriter {
     this.#open = undefined;
     if (call === undefined || this.#markup === undefined) return '';
     const { end } = this.#markup;
-    // Who has nothing to say may say nothing.
-    if (call.told === '') return `{}${end}`;
-    if (isObject(call.told)) return end;
-    throw unavailable('sent a call whose arguments are no object of JSON, and more after it');
+    // A server may omit the arguments of a call without any.
+    if (call.received === '') return `{}${end}`;
+    if (isObject(call.received)) return end;
+    throw unavailable('sent a call whose arguments are not a JSON object, and more after it');
   }
 }
 

@@ -1,4 +1,7 @@
-/** llama.cpp's own API: `/health`, `/props` and `/completion`, as the README of its server has them. */
+/**
+ * llama.cpp's native API: `/health`, `/props` and `/completion`, as its server's README describes it. Requests with
+ * tools go to `/v1/chat/completions`, which restricts calls to the tools and their schemas.
+ */
 import type { RowOutput } from '@darkroom/core';
 import {
   type ChatTemplate,
@@ -6,16 +9,16 @@ import {
   toolsInUse,
   type UpstreamTextCard,
   type UpstreamTextInput,
+  writtenCalls,
 } from '@darkroom/kinds';
-import type { Said } from '../calls/caller.ts';
-import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
-import { bareSchema, GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
+import type { CallEvent } from '../calls/backend-client.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { runOpenaiText } from './openai-texts.ts';
+import { bareSchema, GrowingText, llamaSeed, maxTextEventBytes, secretsOf, toTokenLogprob } from './text-chunks.ts';
 import type { UpstreamHttp } from './upstream-http.ts';
-import { errorIn, streamFailure, unavailable, UpstreamError } from './upstream-error.ts';
-import type { UpstreamCall, UpstreamFacts, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
-
-/** For llama.cpp this seed means that it draws one. */
-const drawnSeed = 2 ** 32 - 1;
+import { unavailable, UpstreamError } from '../calls/backend-error.ts';
+import { errorIn, streamFailure } from './upstream-error.ts';
+import type { UpstreamCall, UpstreamInfo, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
 
 export const createLlamaCpp = (options: UpstreamProtocolOptions): UpstreamProtocol => new LlamaCpp(options);
 
@@ -31,16 +34,17 @@ class LlamaCpp implements UpstreamProtocol {
     this.#model = model;
   }
 
-  async describe(signal: AbortSignal): Promise<UpstreamFacts> {
+  async describe(signal: AbortSignal): Promise<UpstreamInfo> {
     await this.check(signal);
     const props = await this.#http.get('/props', signal);
-    const slots = numberOf(props, 'total_slots');
-    const maxModelTokens = numberOf(fieldOf(props, 'default_generation_settings'), 'n_ctx');
+    const slots = numberProperty(props, 'total_slots');
+    const maxModelTokens = numberProperty(fieldOf(props, 'default_generation_settings'), 'n_ctx');
     if (slots === undefined || slots < 1 || maxModelTokens === undefined)
-      throw otherServer('/props without total_slots and n_ctx');
-    this.#bos = textOf(props, 'bos_token');
+      throw wrongServer('/props without total_slots and n_ctx');
+    this.#bos = textProperty(props, 'bos_token');
     this.#template = templateOf(props);
-    const calls = this.#template?.calls ?? { reason: 'it has no template for messages' };
+    const written = this.#template?.calls ?? { reason: 'it has no template for messages' };
+    const calls = 'markup' in written ? { markup: writtenCalls } : written;
     const card: UpstreamTextCard = {
       id: this.#model,
       created: this.#created,
@@ -52,7 +56,6 @@ class LlamaCpp implements UpstreamProtocol {
       hasChatTemplate: this.#template !== undefined,
       hasTools: 'markup' in calls,
       calls,
-      callsByGrammar: true,
       takesGrammar: true,
       takesFormatOfPrompt: true,
       deterministic: { is: false, reason: 'another server runs it' },
@@ -62,21 +65,35 @@ class LlamaCpp implements UpstreamProtocol {
 
   async check(signal: AbortSignal): Promise<void> {
     const health = await this.#http.get('/health', signal);
-    if (textOf(health, 'status') === undefined) throw otherServer('/health without status');
+    if (textProperty(health, 'status') === undefined) throw wrongServer('/health without status');
   }
 
-  async *run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<Said, RowOutput, void> {
-    const wish = input as UpstreamTextInput;
-    const body = { ...samplingOf(wish, index), prompt: promptOf(wish, this.#template, this.#bos), stream: true };
-    const secrets = secretsOf(wish);
+  run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<CallEvent, RowOutput, void> {
+    const textInput = input as UpstreamTextInput;
+    if (toolsInUse(textInput.params) === undefined) return this.#complete(textInput, index, signal);
+    const call = { model: this.#model, input: textInput, index, dialect: { isLlamaCpp: true } };
+    return runOpenaiText(this.#http, call, signal);
+  }
+
+  async *#complete(
+    textInput: UpstreamTextInput,
+    index: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<CallEvent, RowOutput, void> {
+    const body = {
+      ...samplingOf(textInput, index),
+      prompt: promptOf(textInput, this.#template, this.#bos),
+      stream: true,
+    };
+    const secrets = secretsOf(textInput);
     const answer = await this.#http.post('/completion', body, { signal, secrets });
-    const text = new GrowingText(wish);
-    for await (const chunk of answer.events(mostTextEventBytes)) {
-      const said = errorIn(chunk);
-      if (said !== undefined) throw streamFailure(said, secrets);
-      const probabilities = listOf(chunk, 'completion_probabilities');
-      const tokens = probabilities.map((each) => tokenLogprob(each as object, wish.logprobs ?? 0));
-      yield* text.add(textOf(chunk, 'content') ?? '', tokens, numberOf(chunk, 'tokens_predicted'));
+    const text = new GrowingText(textInput);
+    for await (const chunk of answer.events(maxTextEventBytes)) {
+      const streamError = errorIn(chunk);
+      if (streamError !== undefined) throw streamFailure(streamError, secrets);
+      const probabilities = listProperty(chunk, 'completion_probabilities');
+      const tokens = probabilities.map((each) => toTokenLogprob(each as object, textInput.logprobs ?? 0));
+      yield* text.add(textProperty(chunk, 'content') ?? '', tokens, numberProperty(chunk, 'tokens_predicted'));
       if (fieldOf(chunk, 'stop') !== true) continue;
       yield* text.progress();
       return text.output(factsOf(chunk));
@@ -85,15 +102,17 @@ class LlamaCpp implements UpstreamProtocol {
   }
 }
 
-function otherServer(what: string): UpstreamError {
+function wrongServer(what: string): UpstreamError {
   const expected = "expected llama.cpp's server (UPSTREAM_API=llama.cpp)";
   return new UpstreamError('model_unsupported', `answers ${what}, ${expected}`);
 }
 
 function templateOf(props: unknown): ChatTemplate | undefined {
-  const [source = '', withTools = ''] = ['chat_template', 'chat_template_tool_use'].map((name) => textOf(props, name));
+  const [source = '', withTools = ''] = ['chat_template', 'chat_template_tool_use'].map((name) =>
+    textProperty(props, name),
+  );
   if (source === '') return undefined;
-  const [bos_token = '', eos_token = ''] = ['bos_token', 'eos_token'].map((name) => textOf(props, name));
+  const [bos_token = '', eos_token = ''] = ['bos_token', 'eos_token'].map((name) => textProperty(props, name));
   try {
     return createChatTemplate(
       { default: source, ...(withTools !== '' && { tool_use: withTools }) },
@@ -101,27 +120,26 @@ function templateOf(props: unknown): ChatTemplate | undefined {
       [bos_token, eos_token].filter((text) => text !== ''),
     );
   } catch {
-    // Its server reads it in a way of its own; prompts still work.
+    // Ignore the error: the server's own engine may support the template, and prompts need none.
     return undefined;
   }
 }
 
 function promptOf(
-  { asked }: UpstreamTextInput,
+  { params }: UpstreamTextInput,
   template: ChatTemplate | undefined,
   bos = '',
 ): string | readonly number[] {
-  const { prompt, messages = [] } = asked;
-  const tools = toolsInUse(asked);
+  const { prompt, messages = [] } = params;
   if (prompt !== undefined) return prompt;
   if (template === undefined)
     throw new UpstreamError('invalid_request', 'messages: the model has no template for them');
-  const text = template.render(messages, { ...(tools && { tools }) });
-  // The server puts it there.
+  const text = template.render(messages);
+  // The server adds the BOS token itself.
   return bos !== '' && text.startsWith(bos) ? text.slice(bos.length) : text;
 }
 
-/** What was not asked for is the server's to choose. */
+/** Translates the client's parameters. The server's defaults apply to absent ones. */
 function samplingOf(input: UpstreamTextInput, index: number): object {
   const {
     prompt: _prompt,
@@ -132,32 +150,30 @@ function samplingOf(input: UpstreamTextInput, index: number): object {
     logprobs: _,
     top_logprobs,
     response_format,
-    grammar = input.callGrammar,
     tools: _tools,
     tool_choice: _choice,
     parallel_tool_calls: _parallel,
     ...same
-  } = input.asked;
+  } = input.params;
   return {
     ...same,
-    seed: seedOf(input, index) % drawnSeed,
+    seed: llamaSeed(input, index),
     ...bareSchema(response_format),
-    ...(grammar !== undefined && { grammar }),
     ...(max_tokens !== undefined && { n_predict: max_tokens }),
     ...(stop !== undefined && { stop: typeof stop === 'string' ? [stop] : stop }),
     ...(logit_bias && { logit_bias: Object.entries(logit_bias).map(([id, bias]) => [Number(id), bias]) }),
-    // Without others it says nothing of the one that was taken.
+    // With n_probs 0 the server reports no log probability, not even that of the chosen token.
     ...(input.logprobs !== undefined && { n_probs: Math.max(1, top_logprobs ?? 0) }),
   };
 }
 
 function factsOf(last: unknown): Parameters<GrowingText['output']>[0] {
-  const stop = textOf(last, 'stopping_word') ?? '';
+  const stop = textProperty(last, 'stopping_word') ?? '';
   return {
-    finish_reason: textOf(last, 'stop_type') === 'limit' ? 'length' : 'stop',
+    finish_reason: textProperty(last, 'stop_type') === 'limit' ? 'length' : 'stop',
     ...(stop !== '' && { stop }),
-    prompt_tokens: numberOf(last, 'tokens_evaluated') ?? 0,
-    completion_tokens: numberOf(last, 'tokens_predicted') ?? 0,
-    cached_tokens: numberOf(fieldOf(last, 'timings'), 'cache_n') ?? 0,
+    prompt_tokens: numberProperty(last, 'tokens_evaluated') ?? 0,
+    completion_tokens: numberProperty(last, 'tokens_predicted') ?? 0,
+    cached_tokens: numberProperty(fieldOf(last, 'timings'), 'cache_n') ?? 0,
   };
 }

@@ -1,20 +1,29 @@
-/** Texts by `/v1/chat/completions` and `/v1/completions`, as OpenAI's API reference has them. */
+/** Texts over `/v1/chat/completions` and `/v1/completions`, as in OpenAI's API reference. */
 import type { RowOutput } from '@darkroom/core';
-import type { TextAsk, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
-import type { Said } from '../calls/caller.ts';
+import type { UpstreamTextParams, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import type { CallEvent } from '../calls/backend-client.ts';
 import { CallWriter } from './call-writer.ts';
-import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
-import { bareSchema, GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
-import { errorIn, streamFailure, unavailable } from './upstream-error.ts';
-import type { UpstreamAnswer, UpstreamHttp } from './upstream-http.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import {
+  bareSchema,
+  GrowingText,
+  llamaSeed,
+  maxTextEventBytes,
+  secretsOf,
+  seedOfText,
+  toTokenLogprob,
+} from './text-chunks.ts';
+import { unavailable } from '../calls/backend-error.ts';
+import { errorIn, streamFailure } from './upstream-error.ts';
+import type { UpstreamResponse, UpstreamHttp } from './upstream-http.ts';
 
-/** What such servers differ in. */
+/** Differences between OpenAI-compatible servers. */
 export interface TextDialect {
-  /** Whether a `prompt` goes with the schema of its answer alone: llama.cpp passes over a `response_format` there. */
-  hasBareSchema: boolean;
+  /** Send the bare schema with a `prompt`, since /v1/completions ignores `response_format`, and no random seed. */
+  isLlamaCpp: boolean;
 }
 
-interface OpenaiTextAsk {
+interface OpenaiTextCall {
   model: string;
   input: UpstreamTextInput;
   index: number;
@@ -23,33 +32,33 @@ interface OpenaiTextAsk {
 
 export async function* runOpenaiText(
   http: UpstreamHttp,
-  ask: OpenaiTextAsk,
+  call: OpenaiTextCall,
   signal: AbortSignal,
-): AsyncGenerator<Said, RowOutput, void> {
-  const { input } = ask;
-  const isChat = input.asked.messages !== undefined;
+): AsyncGenerator<CallEvent, RowOutput, void> {
+  const { input } = call;
+  const isChat = input.params.messages !== undefined;
   const secrets = secretsOf(input);
-  const answer = await askFor(http, ask, { isChat, signal, secrets });
+  const answer = await postText(http, call, { isChat, signal, secrets });
   const text = new GrowingText(input);
   const calls = new CallWriter(input.callMarkup);
   let end: { finish_reason: 'stop' | 'length'; stop?: string } | undefined;
   let usage: unknown;
   try {
-    for await (const chunk of answer.events(mostTextEventBytes)) {
-      const said = errorIn(chunk);
-      if (said !== undefined) throw streamFailure(said, secrets);
+    for await (const chunk of answer.events(maxTextEventBytes)) {
+      const streamError = errorIn(chunk);
+      if (streamError !== undefined) throw streamFailure(streamError, secrets);
       usage = fieldOf(chunk, 'usage') ?? usage;
-      const [choice] = listOf(chunk, 'choices');
-      const piece = isChat ? calls.push(fieldOf(choice, 'delta')) : textOf(choice, 'text');
-      yield* text.add(piece ?? '', logprobsOf(choice, input.logprobs), numberOf(usage, 'completion_tokens'));
+      const [choice] = listProperty(chunk, 'choices');
+      const chunkText = isChat ? calls.push(fieldOf(choice, 'delta')) : textProperty(choice, 'text');
+      yield* text.add(chunkText ?? '', logprobsOf(choice, input.logprobs), numberProperty(usage, 'completion_tokens'));
       const ended = endOf(choice);
       if (ended === undefined) continue;
       end = ended;
-      // Only what it used up may follow.
+      // Only the usage may follow.
       answer.endSoon();
     }
   } catch (error) {
-    // Its text is there; only what it used up is not.
+    // The text is complete; only the usage is missing.
     if (end === undefined || signal.aborted) throw error;
   }
   if (end === undefined) throw unavailable('ended a text without its last chunk, expected a finish_reason');
@@ -58,42 +67,54 @@ export async function* runOpenaiText(
   const details = fieldOf(usage, 'prompt_tokens_details');
   return text.output({
     ...end,
-    prompt_tokens: numberOf(usage, 'prompt_tokens') ?? 0,
-    completion_tokens: numberOf(usage, 'completion_tokens') ?? text.done,
-    cached_tokens: numberOf(details, 'cached_tokens') ?? 0,
+    prompt_tokens: numberProperty(usage, 'prompt_tokens') ?? 0,
+    completion_tokens: numberProperty(usage, 'completion_tokens') ?? text.done,
+    cached_tokens: numberProperty(details, 'cached_tokens') ?? 0,
   });
 }
 
-async function askFor(
+async function postText(
   http: UpstreamHttp,
-  ask: OpenaiTextAsk,
+  call: OpenaiTextCall,
   { isChat, ...options }: { isChat: boolean; signal: AbortSignal; secrets: readonly string[] },
-): Promise<UpstreamAnswer> {
+): Promise<UpstreamResponse> {
   const path = isChat ? '/v1/chat/completions' : '/v1/completions';
-  const answer = await http.post(path, bodyOf(ask, isChat), options);
+  const answer = await http.post(path, bodyOf(call, isChat), options);
   if (answer.contentType === 'text/event-stream') return answer;
-  const came = answer.contentType || 'no type';
-  throw unavailable(`answers ${path} with ${came}, expected text/event-stream`);
+  const contentType = answer.contentType || 'no type';
+  throw unavailable(`answers ${path} with ${contentType}, expected text/event-stream`);
 }
 
-/** What was not asked for is the server's to choose. */
-function bodyOf({ model, input, index, dialect }: OpenaiTextAsk, isChat: boolean): object {
-  const { logprobs, top_logprobs, messages, response_format, ...asked } = input.asked;
+/** Builds the request body; the server's defaults apply to fields that the client did not send. */
+function bodyOf({ model, input, index, dialect }: OpenaiTextCall, isChat: boolean): object {
+  const { logprobs, top_logprobs, messages, response_format, ...others } = input.params;
   const probabilities = isChat ? { logprobs, top_logprobs } : { logprobs: input.logprobs };
   return {
     model,
-    ...asked,
+    ...others,
+    ...(dialect.isLlamaCpp && isChat && llamaTools(input.params)),
     ...(messages && { messages: messages.map(withJsonArguments) }),
-    ...(dialect.hasBareSchema && !isChat ? bareSchema(response_format) : { response_format }),
+    ...(dialect.isLlamaCpp && !isChat ? bareSchema(response_format) : { response_format }),
     ...(logprobs === true && probabilities),
-    seed: seedOf(input, index),
+    seed: dialect.isLlamaCpp ? llamaSeed(input, index) : seedOfText(input, index),
     stream: true,
     stream_options: { include_usage: true },
   };
 }
 
-/** Arguments of calls may come here as objects; there they are JSON in a text. */
-function withJsonArguments(message: NonNullable<TextAsk['messages']>[number]): object {
+/**
+ * Returns the fields of tools as llama.cpp reads them: it ignores a `tool_choice` that names a tool, and calls of
+ * several tools depend on its template unless the request asks for them.
+ */
+function llamaTools({ tools, tool_choice: choice, parallel_tool_calls: isParallel }: UpstreamTextParams): object {
+  if (typeof choice !== 'object' || choice === null)
+    return tools === undefined || tools === null ? {} : { parallel_tool_calls: isParallel ?? true };
+  const named = tools?.filter(({ function: { name } }) => name === choice.function.name);
+  return { tools: named, tool_choice: 'required', parallel_tool_calls: false };
+}
+
+/** Converts arguments of tool calls to JSON strings, as the server expects; our clients may also send objects. */
+function withJsonArguments(message: NonNullable<UpstreamTextParams['messages']>[number]): object {
   const { tool_calls: calls } = message;
   if (calls == null) return message;
   const tool_calls = calls.map((call) => {
@@ -104,25 +125,25 @@ function withJsonArguments(message: NonNullable<TextAsk['messages']>[number]): o
   return { ...message, tool_calls };
 }
 
-/** Why a text ended, as far as our readers know reasons; vLLM says which stop text it was. */
+/** Maps the finish reason to ours; vLLM also reports the stop string. */
 function endOf(choice: unknown): { finish_reason: 'stop' | 'length'; stop?: string } | undefined {
-  const reason = textOf(choice, 'finish_reason');
+  const reason = textProperty(choice, 'finish_reason');
   if (reason === undefined) return undefined;
-  const stop = textOf(choice, 'stop_reason');
+  const stop = textProperty(choice, 'stop_reason');
   return { finish_reason: reason === 'length' ? 'length' : 'stop', ...(stop !== undefined && { stop }) };
 }
 
-/** Undefined where nobody asked. A completion has lists beside each other, a chat has a list of tokens. */
+/** Returns undefined if not requested. Completions have parallel lists, chats a list of tokens. */
 function logprobsOf(choice: unknown, alternatives: number | undefined): TokenLogprob[] | undefined {
-  const said = fieldOf(choice, 'logprobs');
-  if (alternatives === undefined || typeof said !== 'object' || said === null) return undefined;
-  if (fieldOf(said, 'content') !== undefined)
-    return listOf(said, 'content').map((token) => tokenLogprob(token as object, alternatives));
-  const tops = listOf(said, 'top_logprobs');
-  const numbers = listOf(said, 'token_logprobs');
-  return listOf(said, 'tokens').map((token, at) => {
+  const logprobs = fieldOf(choice, 'logprobs');
+  if (alternatives === undefined || typeof logprobs !== 'object' || logprobs === null) return undefined;
+  if (fieldOf(logprobs, 'content') !== undefined)
+    return listProperty(logprobs, 'content').map((token) => toTokenLogprob(token as object, alternatives));
+  const tops = listProperty(logprobs, 'top_logprobs');
+  const numbers = listProperty(logprobs, 'token_logprobs');
+  return listProperty(logprobs, 'tokens').map((token, at) => {
     const others = Object.entries((tops[at] ?? {}) as Record<string, unknown>);
     const top_logprobs = others.map(([name, logprob]) => ({ token: name, logprob }));
-    return tokenLogprob({ token, logprob: numbers[at], top_logprobs }, alternatives);
+    return toTokenLogprob({ token, logprob: numbers[at], top_logprobs }, alternatives);
   });
 }

@@ -1,33 +1,33 @@
-/** Servers that speak as OpenAI's: `/v1/models`, and the routes of texts and pictures. */
+/** OpenAI-compatible servers: `/v1/models`, and the routes of texts and images. */
 import type { ModelCard, RowOutput } from '@darkroom/core';
 import {
-  type PictureCard,
-  type PictureInput,
+  type ImageCard,
+  type ImageInput,
   type UpstreamTextCard,
   type UpstreamTextInput,
   writtenCalls,
 } from '@darkroom/kinds';
-import type { Said } from '../calls/caller.ts';
-import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
-import { type PictureDialect, runOpenaiPicture } from './openai-pictures.ts';
+import type { CallEvent } from '../calls/backend-client.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { type ImageDialect, runOpenaiImage } from './openai-images.ts';
 import { runOpenaiText, type TextDialect } from './openai-texts.ts';
-import { UpstreamError } from './upstream-error.ts';
-import type { UpstreamCall, UpstreamFacts, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
+import { UpstreamError } from '../calls/backend-error.ts';
+import type { UpstreamCall, UpstreamInfo, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
 
-/** OpenAI's own say nothing of what they make, and take nothing that they do not know. */
-const openaiPictures = /^(?:gpt-image|chatgpt-image)/;
+/** OpenAI's image models: they list no capabilities, and reject unknown fields. */
+const openaiImages = /^(?:gpt-image|chatgpt-image)/;
 const sizePattern = /^(\d+)x(\d+)$/;
-/** What a picture is counted in where nobody knows its steps: up to three views of it, and itself. */
+/** Step count of an image whose steps are unknown: up to three partial images, and the result. */
 const countedSteps = 4;
-/** Models in an error. */
-const mostNamed = 20;
+/** Max number of models named in an error. */
+const maxNamed = 20;
 
-/** What is asked of a model, once it is known. */
+/** The model, once it is found at the server. */
 interface KnownModel {
-  /** As the server has it. */
+  /** The model's id at the server. */
   id: string;
   card: ModelCard;
-  dialect: TextDialect & PictureDialect;
+  dialect: TextDialect & ImageDialect;
 }
 
 export function createOpenai({ http, model }: UpstreamProtocolOptions): UpstreamProtocol {
@@ -35,18 +35,19 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
 
   async function listModels(signal: AbortSignal): Promise<readonly unknown[]> {
     const list = await http.get('/v1/models', signal);
-    if (Array.isArray(fieldOf(list, 'data'))) return listOf(list, 'data');
+    if (Array.isArray(fieldOf(list, 'data'))) return listProperty(list, 'data');
     throw new UpstreamError(
       'model_unsupported',
-      "answers /v1/models without data, expected a server that speaks as OpenAI's (UPSTREAM_API=openai)",
+      'answers /v1/models without data, expected an OpenAI-compatible server (UPSTREAM_API=openai)',
     );
   }
 
-  async function describe(signal: AbortSignal): Promise<UpstreamFacts> {
+  async function describe(signal: AbortSignal): Promise<UpstreamInfo> {
     const entries = await listModels(signal);
-    const entry = entries.find((each) => textOf(each, 'id') === model) ?? entries.find((each) => idOf(each) === model);
+    const entry =
+      entries.find((each) => textProperty(each, 'id') === model) ?? entries.find((each) => idOf(each) === model);
     if (entry === undefined) {
-      const ids = entries.slice(0, mostNamed).map((each) => idOf(each));
+      const ids = entries.slice(0, maxNamed).map((each) => idOf(each));
       const expected = ids.length === 0 ? 'it has none' : `expected MODEL_ID to be one of ${ids.join(', ')}`;
       throw new UpstreamError('model_unsupported', `has no model ${model}: ${expected}`);
     }
@@ -54,59 +55,65 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
     return { card: known.card };
   }
 
-  function run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<Said, RowOutput, void> {
+  function run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<CallEvent, RowOutput, void> {
     const { id, card, dialect } = known!;
-    const ask = { model: id, index, dialect };
-    if (card.kind === 'text') return runOpenaiText(http, { ...ask, input: input as UpstreamTextInput }, signal);
-    return runOpenaiPicture(http, { ...ask, input: input as PictureInput }, signal);
+    const call = { model: id, index, dialect };
+    if (card.kind === 'text') return runOpenaiText(http, { ...call, input: input as UpstreamTextInput }, signal);
+    return runOpenaiImage(http, { ...call, input: input as ImageInput }, signal);
   }
 
   return { describe, check: async (signal) => void (await listModels(signal)), run };
 }
 
-/** Another Darkroom says what its models make; llama.cpp and vLLM say who they are. */
+/**
+ * Derives a model's card and dialect from its entry: Darkroom lists capabilities; llama.cpp and vLLM show in
+ * `owned_by`.
+ */
 function knownModel(entry: unknown, model: string): KnownModel {
-  const id = textOf(entry, 'id') ?? model;
-  const owner = textOf(entry, 'owned_by');
-  const isDarkroom = ['text', 'picture'].includes(textOf(entry, 'kind') ?? '');
-  const hasBareSchema = owner === 'llamacpp';
-  const takesGrammar = isDarkroom || hasBareSchema;
+  const id = textProperty(entry, 'id') ?? model;
+  const owner = textProperty(entry, 'owned_by');
+  const isDarkroom = ['text', 'image'].includes(textProperty(entry, 'kind') ?? '');
+  const isLlamaCpp = owner === 'llamacpp';
+  const takesGrammar = isDarkroom || isLlamaCpp;
   const takes = { takesGrammar, takesFormatOfPrompt: takesGrammar || owner === 'vllm' };
-  const hasStream = isDarkroom || openaiPictures.test(id);
-  const card = isOfPictures(entry) ? pictureCard(entry, model) : { ...textCard(entry, model), ...takes };
-  return { id, card, dialect: { hasBareSchema, hasOurFields: isDarkroom, hasStream } };
+  const hasStream = isDarkroom || openaiImages.test(id);
+  const card = isOfImages(entry) ? imageCard(entry, model) : { ...textCard(entry, model), ...takes };
+  return { id, card, dialect: { isLlamaCpp, hasDarkroomFields: isDarkroom, hasStream } };
 }
 
-/** The name of a model here: of `Qwen/Qwen3-0.6B` its last part in small letters, with `-` for what ids here cannot hold. */
+/**
+ * Converts a server's model id to ours: the last path segment in lower case, other characters as `-`. `Qwen/Qwen3-0.6B`
+ * becomes `qwen3-0.6b`.
+ */
 function idOf(entry: unknown): string {
-  const id = textOf(entry, 'id') ?? '';
+  const id = textProperty(entry, 'id') ?? '';
   return id
     .slice(id.lastIndexOf('/') + 1)
     .toLowerCase()
     .replaceAll(/[^a-z0-9._-]/g, '-');
 }
 
-/** Another Darkroom says what its models make; some others do in one of these ways. */
-function isOfPictures(entry: unknown): boolean {
-  const modalities = listOf(fieldOf(entry, 'architecture'), 'output_modalities');
+/** Returns true for an image model, by the fields in which various servers mark one. */
+function isOfImages(entry: unknown): boolean {
+  const modalities = listProperty(fieldOf(entry, 'architecture'), 'output_modalities');
   return (
-    textOf(entry, 'kind') === 'picture' ||
-    textOf(entry, 'type') === 'image' ||
+    textProperty(entry, 'kind') === 'image' ||
+    textProperty(entry, 'type') === 'image' ||
     (modalities.includes('image') && !modalities.includes('text')) ||
-    openaiPictures.test(textOf(entry, 'id') ?? '')
+    openaiImages.test(textProperty(entry, 'id') ?? '')
   );
 }
 
 function baseCard(entry: unknown, id: string) {
-  const ownedBy = textOf(entry, 'owned_by') ?? 'upstream';
-  return { id, created: numberOf(entry, 'created') ?? 0, ownedBy, pipeline: 'openai' };
+  const ownedBy = textProperty(entry, 'owned_by') ?? 'upstream';
+  return { id, created: numberProperty(entry, 'created') ?? 0, ownedBy, pipeline: 'openai' };
 }
 
 function textCard(entry: unknown, model: string): UpstreamTextCard {
-  // llama.cpp's server says both in `meta`.
+  // llama.cpp's server reports both in `meta`.
   const meta = fieldOf(entry, 'meta');
-  const maxModelTokens = numberOf(entry, 'max_model_len') ?? numberOf(meta, 'n_ctx');
-  const vocabularySize = numberOf(entry, 'vocabulary_size') ?? numberOf(meta, 'n_vocab');
+  const maxModelTokens = numberProperty(entry, 'max_model_len') ?? numberProperty(meta, 'n_ctx');
+  const vocabularySize = numberProperty(entry, 'vocabulary_size') ?? numberProperty(meta, 'n_vocab');
   const hasTools = fieldOf(entry, 'has_tools');
   return {
     ...baseCard(entry, model),
@@ -121,33 +128,36 @@ function textCard(entry: unknown, model: string): UpstreamTextCard {
   };
 }
 
-/** Of a server that says nothing of its models only the prompt and the size can be chosen: the door refuses the rest. */
-function pictureCard(entry: unknown, model: string): PictureCard {
+/**
+ * Builds the card of an image model. If the server lists no capabilities, only prompt and size can be set; the API
+ * rejects other fields.
+ */
+function imageCard(entry: unknown, model: string): ImageCard {
   const [sizes, steps, guidance, defaults] = ['sizes', 'steps', 'guidance', 'defaults'].map((name) =>
     fieldOf(entry, name),
   );
-  const [, width = '1024', height = '1024'] = sizePattern.exec(textOf(defaults, 'size') ?? '') ?? [];
-  const scheduler = textOf(defaults, 'scheduler') ?? 'upstream';
+  const [, width = '1024', height = '1024'] = sizePattern.exec(textProperty(defaults, 'size') ?? '') ?? [];
+  const scheduler = textProperty(defaults, 'scheduler') ?? 'upstream';
   return {
     ...baseCard(entry, model),
-    kind: 'picture',
+    kind: 'image',
     sizes: {
-      multiple: numberOf(sizes, 'multiple') ?? 1,
+      multiple: numberProperty(sizes, 'multiple') ?? 1,
       ...range(sizes, 64, 4096),
       default: { width: Number(width), height: Number(height) },
     },
     steps: {
       ...range(steps, countedSteps, countedSteps),
-      default: numberOf(defaults, 'num_inference_steps') ?? countedSteps,
+      default: numberProperty(defaults, 'num_inference_steps') ?? countedSteps,
     },
-    guidance: { ...range(guidance, 1, 1), default: numberOf(defaults, 'guidance_scale') ?? 1 },
-    // The route has no field for it.
+    guidance: { ...range(guidance, 1, 1), default: numberProperty(defaults, 'guidance_scale') ?? 1 },
+    // The route has no field for a scheduler.
     schedulers: [scheduler],
     defaultScheduler: scheduler,
-    maxPromptTokens: numberOf(entry, 'max_prompt_tokens') ?? 0,
+    maxPromptTokens: numberProperty(entry, 'max_prompt_tokens') ?? 0,
   };
 }
 
-function range(of: unknown, from: number, to: number): { min: number; max: number } {
-  return { min: numberOf(of, 'min') ?? from, max: numberOf(of, 'max') ?? to };
+function range(limits: unknown, from: number, to: number): { min: number; max: number } {
+  return { min: numberProperty(limits, 'min') ?? from, max: numberProperty(limits, 'max') ?? to };
 }

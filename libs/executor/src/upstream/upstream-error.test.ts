@@ -1,36 +1,36 @@
 import { describe, expect, it } from 'vitest';
-import { shownReason } from './upstream-error.ts';
+import { safeReason } from './upstream-error.ts';
 
-const unsaid = 'The server that runs this model refused the request.';
+const hiddenReason = 'The server that runs this model refused the request.';
 const alphabet = 'abcdefghijklmnopqrstuvwxyz';
 
-describe('a reason', () => {
+describe('the reason of an upstream error', () => {
   it.each(Array.from({ length: 14 }, (_, more) => 9 + more))(
-    'is not shown with a secret of %i characters in it, wherever that begins',
+    'is hidden if it contains a secret of %i characters at any position',
     (length) => {
       const secret = alphabet.slice(0, length);
-      // 299: the one character of it that would be left before the cut.
-      const shown = Array.from({ length: 299 }, (_, at) =>
-        shownReason(`${'.'.repeat(at)}${secret} is wrong`, [secret]),
+      // At the last position, 298, one character of the secret would remain before the cut.
+      const reasons = Array.from({ length: 299 }, (_, at) =>
+        safeReason(`${'.'.repeat(at)}${secret} is wrong`, [secret]),
       );
-      expect(new Set(shown)).toEqual(new Set([unsaid]));
+      expect(new Set(reasons)).toEqual(new Set([hiddenReason]));
     },
   );
 
-  it('is shown where the secret stands only behind the cut', () => {
-    expect(shownReason(`${'.'.repeat(320)}${alphabet}`, [alphabet])).toBe(`${'.'.repeat(299)}…`);
+  it('is shown if the secret is entirely behind the cut', () => {
+    expect(safeReason(`${'.'.repeat(320)}${alphabet}`, [alphabet])).toBe(`${'.'.repeat(299)}…`);
   });
 
-  it('has no half of a character, also where it is cut', () => {
-    expect(shownReason(`${'.'.repeat(298)}🦊${'.'.repeat(10)}`)).toBe(`${'.'.repeat(298)}\uFFFD…`);
-    expect(shownReason('a\ud83e')).toBe('a\uFFFD');
+  it('contains no half of a surrogate pair, also at the cut', () => {
+    expect(safeReason(`${'.'.repeat(298)}🦊${'.'.repeat(10)}`)).toBe(`${'.'.repeat(298)}\uFFFD…`);
+    expect(safeReason('a\ud83e')).toBe('a\uFFFD');
   });
 
-  it('of megabytes is looked through no further than it is shown', () => {
+  it('is searched for secrets only up to shortly behind the cut', () => {
     const secret = '-'.repeat(1000);
-    const looked: string[] = [];
-    const counted = { length: secret.length, trim: () => counted, includes: (run: string) => !looked.push(run) };
-    shownReason('x'.repeat(4 * 1024 * 1024), [counted as unknown as string]);
-    expect(looked.length).toBeLessThan(400);
+    const comparedRuns: string[] = [];
+    const counted = { length: secret.length, trim: () => counted, includes: (run: string) => !comparedRuns.push(run) };
+    safeReason('x'.repeat(4 * 1024 * 1024), [counted as unknown as string]);
+    expect(comparedRuns.length).toBeLessThan(400);
   });
 });

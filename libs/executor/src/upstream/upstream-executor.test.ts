@@ -1,5 +1,5 @@
-/** The suite, on an executor in front of servers of others, in each of their ways to speak. */
-import type { PictureInput, TextAsk, UpstreamTextInput } from '@darkroom/kinds';
+/** Runs the conformance suite on executors in front of fake servers, for each protocol. */
+import type { ImageInput, UpstreamTextParams, UpstreamTextInput } from '@darkroom/kinds';
 import { afterAll, describe } from 'vitest';
 import { describeExecutor, type ExecutorSubject } from '../conformance/executor-conformance.ts';
 import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
@@ -8,11 +8,11 @@ import { createLlamaCpp } from './llama-cpp.ts';
 import { createOpenai } from './openai.ts';
 import { UpstreamExecutor } from './upstream-executor.ts';
 
-const text = (asked: TextAsk, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput => ({
-  asked,
+const text = (params: UpstreamTextParams, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput => ({
+  params,
   n: 1,
   seed: 1,
-  maxTokens: asked.max_tokens ?? 4096,
+  maxTokens: params.max_tokens ?? 4096,
   ...changes,
 });
 const user = (content: string) => [{ role: 'user', content }];
@@ -28,7 +28,7 @@ const chats = {
   longInput: text({ messages: user('wish') }),
 } satisfies Partial<ExecutorSubject>;
 
-const picture = (changes: Partial<PictureInput>): PictureInput => ({
+const image = (changes: Partial<ImageInput>): ImageInput => ({
   prompt: 'a wish',
   negativePrompt: '',
   width: 64,
@@ -79,10 +79,10 @@ describe('with a server', async () => {
     create: ofOpenai('toy_writer'),
     badInput: { input: text({ messages: user('this is too long') }), message: limitMessage },
   });
-  describeExecutor("with OpenAI's API, with pictures", {
-    shortInput: ({ number, outputs }) => picture({ prompt: `${number} wishes`, n: outputs }),
-    longInput: picture({ width: 4096, height: 4096 }),
+  describeExecutor("with OpenAI's API, with images", {
+    shortInput: ({ number, outputs }) => image({ prompt: `${number} wishes`, n: outputs }),
+    longInput: image({ width: 4096, height: 4096 }),
     create: ofOpenai('gpt-image-toy'),
-    badInput: { input: picture({ prompt: 'too long' }), message: 'It takes no such thing.' },
+    badInput: { input: image({ prompt: 'too long' }), message: 'It takes no such thing.' },
   });
 });

@@ -1,15 +1,16 @@
 import { CallExecutor, type CallOptions } from '../calls/call-executor.ts';
-import type { Caller } from '../calls/caller.ts';
-import { named, UpstreamError } from './upstream-error.ts';
+import type { BackendClient } from '../calls/backend-client.ts';
+import { UpstreamError } from '../calls/backend-error.ts';
+import { withServerName } from './upstream-error.ts';
 import { UpstreamHttp } from './upstream-http.ts';
 import type { CreateUpstreamProtocol } from './upstream-protocol.ts';
 
 export interface UpstreamExecutorOptions extends CallOptions {
-  /** `http://host:port`, with a path before those of its API if it has one. */
+  /** `http://host:port`, with a path prefix if the API has one. */
   url: string;
   key?: string | undefined;
   createProtocol: CreateUpstreamProtocol;
-  /** As it is served here. */
+  /** The id under which the model is served. */
   model: string;
 }
 
@@ -19,32 +20,32 @@ export class UpstreamExecutor extends CallExecutor {
     const http = new UpstreamHttp({ url, key });
     const protocol = createProtocol({ http, model });
     const { name } = http;
-    const caller: Caller = {
+    const caller: BackendClient = {
       name,
-      describe: (signal) => byName(name, protocol.describe(signal)),
-      check: (signal) => byName(name, protocol.check(signal).catch(unlessBusy)),
-      run: (call, signal) => callByName(name, protocol.run(call, signal)),
-      rest: () => Promise.resolve(http.rest()),
+      describe: (signal) => naming(name, protocol.describe(signal)),
+      check: (signal) => naming(name, protocol.check(signal).catch(ignoreBusy)),
+      run: (call, signal) => namingInRun(name, protocol.run(call, signal)),
+      close: () => Promise.resolve(http.close()),
     };
     super(caller, options);
   }
 }
 
-function unlessBusy(error: unknown): void {
+function ignoreBusy(error: unknown): void {
   if (!(error instanceof UpstreamError && error.isBusy)) throw error;
 }
 
-/** With the server's name in what goes wrong. */
-function byName<Result>(name: string, asked: Promise<Result>): Promise<Result> {
-  return asked.catch((error: unknown) => {
-    throw named(name, error);
+/** Prepends the server's name to the error of a rejected promise. */
+function naming<Result>(name: string, result: Promise<Result>): Promise<Result> {
+  return result.catch((error: unknown) => {
+    throw withServerName(name, error);
   });
 }
 
-async function* callByName(name: string, output: ReturnType<Caller['run']>): ReturnType<Caller['run']> {
+async function* namingInRun(name: string, output: ReturnType<BackendClient['run']>): ReturnType<BackendClient['run']> {
   try {
     return yield* output;
   } catch (error) {
-    throw named(name, error);
+    throw withServerName(name, error);
   }
 }

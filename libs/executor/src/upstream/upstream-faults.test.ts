@@ -1,11 +1,11 @@
-/** Servers that are not what they should be: whose fault it is is said, memory is bounded, and the key stands nowhere. */
+/** Tests faulty servers: errors are attributed correctly, memory is bounded, and the API key never leaks. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { EventOf } from '../executor-event.ts';
 import type { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
 import type { ToyFault } from '../testing/toy-server.ts';
-import { apis, executorOf, key, line, open, streams, text, toys } from '../testing/upstream-bench.ts';
+import { upstreamApis, executorOf, key, line, open, streams, upstreamInput, toys } from '../testing/upstream-bench.ts';
 
 async function listen(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
   const server = createServer(answer);
@@ -23,24 +23,24 @@ const refusal =
     body !== undefined &&
     Boolean(response.writeHead(status).end(JSON.stringify({ error: { message, type: 'invalid_request_error' } })));
 
-describe.each(apis)('a start with %s', (api) => {
-  const expected = { 'llama.cpp': "llama.cpp's server", openai: "OpenAI's" }[api];
+describe.each(upstreamApis)('start() with %s', (api) => {
+  const expected = { 'llama.cpp': "llama.cpp's server", openai: 'OpenAI-compatible' }[api];
   const other = { 'llama.cpp': 'openai', openai: 'llama.cpp' } as const;
 
-  it('waits for a server that is not there, and says which', async () => {
+  it('retries while the server is unreachable, and reports its URL', async () => {
     const toy = new toys[api]();
     const url = await toy.start();
     await toy.stop();
     const { executor, waits } = executorOf(api, url);
     const starting = executor.start();
     await expect.poll(() => waits.length).toBeGreaterThan(2);
-    expect(waits[0]).toBe(`${url} cannot be reached, or broke off (ECONNREFUSED)`);
+    expect(waits[0]).toBe(`${url} cannot be reached, or broke the connection (ECONNREFUSED)`);
     await toy.start();
     expect(await starting).toMatchObject({ id: 'toy_writer', kind: 'text' });
     await toy.stop();
   });
 
-  it('ends when it is stopped while it waits', async () => {
+  it('rejects when the executor is shut down while it retries', async () => {
     const { executor, waits } = executorOf(api, 'http://127.0.0.1:9');
     const starting = executor.start();
     await expect.poll(() => waits.length).toBeGreaterThan(0);
@@ -55,14 +55,14 @@ describe.each(apis)('a start with %s', (api) => {
     [
       'refuses the key',
       () => (_request, response) => Boolean(response.writeHead(401).end(key)),
-      'expected that it takes the key of UPSTREAM_KEY',
+      'expected it to accept the key of UPSTREAM_KEY',
     ],
     [
       'redirects',
       () => (_request, response) => Boolean(response.writeHead(302, { Location: 'http://127.0.0.1:9/' }).end()),
       'with 302, expected 200',
     ],
-    ['answers with a page', () => (_request, response) => Boolean(response.end('<html>')), 'no JSON'],
+    ['answers with a page', () => (_request, response) => Boolean(response.end('<html>')), 'not JSON'],
     ['answers with other JSON', () => (_request, response) => Boolean(response.end('{"a":1}')), 'expected'],
     [
       'answers without end',
@@ -73,7 +73,7 @@ describe.each(apis)('a start with %s', (api) => {
       },
       'more than 4194304 bytes',
     ],
-  ])('says so when it %s', async (_name, faultOf, message) => {
+  ])('reports a server that %s', async (_name, faultOf, message) => {
     const { toy, url, executor, waited } = await open(api);
     toy.fault = faultOf(url);
     const starting = executor.start();
@@ -84,18 +84,18 @@ describe.each(apis)('a start with %s', (api) => {
     expect(error).not.toContain(key);
   });
 
-  it('says what was expected of a server that speaks otherwise', async () => {
+  it('reports the expected protocol for a server with another one', async () => {
     const { url } = await open(other[api]);
     const { executor } = executorOf(api, url);
     const error = await executor.start().then(String, (failed: Error) => failed.message);
     expect(error).toContain(url);
-    expect(error).toMatch(/with 404, expected 200: it is no such server/);
+    expect(error).toMatch(/with 404, expected 200: it is another kind of server/);
     const empty = await listen((_request, response) => response.end('{}'));
     await expect(executorOf(api, empty).executor.start()).rejects.toThrow(expected);
   });
 });
 
-it('waits while llama.cpp loads its model', async () => {
+it('retries while llama.cpp loads its model', async () => {
   const { toy, executor, waits, url } = await open('llama.cpp');
   (toy as ToyLlamaCpp).isLoading = true;
   const starting = executor.start();
@@ -105,23 +105,23 @@ it('waits while llama.cpp loads its model', async () => {
   expect(executor.maxSlots).toBe(2);
 });
 
-it('names the models that there are', async () => {
+it('lists the available models if MODEL_ID is unknown', async () => {
   const { executor, url } = await open('openai', { model: 'toy-reader' });
   await expect(executor.start()).rejects.toThrow(
     `${url} has no model toy-reader: expected MODEL_ID to be one of toy_writer, gpt-image-toy`,
   );
 });
 
-describe.each(apis)('a text of %s', (api) => {
-  /** What is said of a request, and of one after it. */
-  async function said(fault: ToyFault, input = text('a wish')) {
+describe.each(upstreamApis)('a text of %s', (api) => {
+  /** Runs a request against the fault, and then one without it. */
+  async function runWith(fault: ToyFault, input = upstreamInput('a wish')) {
     const { toy, executor, log, url } = await open(api);
     await executor.start();
     toy.fault = fault;
     executor.submit([{ id: 'a', input }]);
     const end = await log.end('a');
     toy.fault = () => false;
-    executor.submit([{ id: 'b', input: text('another') }]);
+    executor.submit([{ id: 'b', input: upstreamInput('another') }]);
     expect(await log.end('b')).toMatchObject({ type: 'request-done' });
     expect(JSON.stringify(log.events)).not.toContain(key);
     return { end, url, log };
@@ -132,10 +132,10 @@ describe.each(apis)('a text of %s', (api) => {
     [
       'wrong UTF-8 in the middle of a character',
       streams(line('one'), 'data: {"content":"', Uint8Array.of(0xc3), '"}\n\n'),
-      'bytes that are no UTF-8',
+      'bytes that are not UTF-8',
     ],
     ['half a character', streams(line('one'), line('\ud83e')), 'sent half a character'],
-    ['no JSON', streams(line('one'), 'data: {one: 1}\n\n'), 'that is no JSON'],
+    ['no JSON', streams(line('one'), 'data: {one: 1}\n\n'), 'that is not JSON'],
     ['no last chunk', streams(line('one')), 'without its last chunk'],
     [
       'nothing more',
@@ -145,7 +145,7 @@ describe.each(apis)('a text of %s', (api) => {
         response.write(line('one'), () => response.socket!.resetAndDestroy());
         return true;
       },
-      'cannot be reached, or broke off',
+      'cannot be reached, or broke the connection',
     ],
     [
       'too many requests',
@@ -154,7 +154,7 @@ describe.each(apis)('a text of %s', (api) => {
       'with 429: busy',
     ],
     [
-      'no place for it',
+      'no free slot',
       (_request, response, body) =>
         body !== undefined && Boolean(response.writeHead(503, { 'Retry-After': '0' }).end('{"error":"full"}')),
       'with 503: full',
@@ -165,12 +165,12 @@ describe.each(apis)('a text of %s', (api) => {
       'sent a text of more than 65856 characters',
     ],
     [
-      'a fault of its own',
+      'an internal error',
       streams('data: {"error":{"code":500,"message":"out of memory","type":"server_error"}}\n\n'),
       'broke off: out of memory',
     ],
-  ])('that has %s goes back, and the others go on', async (_name, fault, message) => {
-    const { end, url } = await said(fault);
+  ])('is lost on a response with %s, and the next succeeds', async (_name, fault, message) => {
+    const { end, url } = await runWith(fault);
     expect(end).toMatchObject({ type: 'request-lost', requestId: 'a' });
     expect((end as EventOf<'request-lost'>).message).toContain(url);
     expect((end as EventOf<'request-lost'>).message).toContain(message);
@@ -180,7 +180,7 @@ describe.each(apis)('a text of %s', (api) => {
     [
       'a key refused',
       (_request, response, body) => body !== undefined && Boolean(response.writeHead(401).end(key)),
-      'with 401: expected that it takes the key of UPSTREAM_KEY',
+      'with 401: expected it to accept the key of UPSTREAM_KEY',
     ],
     [
       'a redirect',
@@ -189,14 +189,14 @@ describe.each(apis)('a text of %s', (api) => {
       'with 307, expected 200',
     ],
   ])(
-    'that has %s is lost with all others, by no fault of theirs, until the server is looked at',
+    'loses the engine on %s, without counting an attempt, until the server is fixed',
     async (_name, fault, message) => {
       const { toy, executor, log, waits, url } = await open(api);
       await executor.start();
       toy.fault = fault;
-      executor.submit(['a', 'b', 'c'].map((id) => ({ id, input: text('a wish') })));
+      executor.submit(['a', 'b', 'c'].map((id) => ({ id, input: upstreamInput('a wish') })));
       const lost = await log.next(({ type }) => type === 'engine-lost');
-      expect(lost).toMatchObject({ requestIds: ['a', 'b', 'c'], isBlameless: true });
+      expect(lost).toMatchObject({ requestIds: ['a', 'b', 'c'], countsNoAttempt: true });
       expect(log.events).toEqual([lost]);
       expect(waits).toEqual([(lost as EventOf<'engine-lost'>).message]);
       expect(waits[0]).toContain(url);
@@ -205,13 +205,13 @@ describe.each(apis)('a text of %s', (api) => {
       expect(await executor.checkHealth()).toMatchObject({ isHealthy: false, waitingRequests: 0 });
       toy.fault = () => false;
       await executor.start();
-      executor.submit([{ id: 'a', input: text('a wish') }]);
+      executor.submit([{ id: 'a', input: upstreamInput('a wish') }]);
       expect(await log.end('a')).toMatchObject({ type: 'request-done' });
     },
   );
 
-  it.each([400, 403, 404, 422])('that is refused with %s ends with the reason', async (status) => {
-    const { end } = await said(refusal('It takes no such thing.', status));
+  it.each([400, 403, 404, 422])('fails with the reason on status %s', async (status) => {
+    const { end } = await runWith(refusal('It takes no such thing.', status));
     expect(end).toMatchObject({ type: 'request-failed', code: 'invalid_request', message: 'It takes no such thing.' });
   });
 
@@ -219,9 +219,9 @@ describe.each(apis)('a text of %s', (api) => {
     [400, 'Bad Request', 'The server that runs this model refused the request.'],
     [413, '<html>too large</html>', 'The server that runs this model refused the request.'],
     [422, '{"detail":[{"loc":["body"],"msg":"Input should be valid"}]}', 'Input should be valid'],
-  ])('that is refused with %s in other words (%s) ends', async (status, body, message) => {
-    const { end } = await said(
-      (_request, response, asked) => asked !== undefined && Boolean(response.writeHead(status).end(body)),
+  ])('fails on status %s with body %s', async (status, body, message) => {
+    const { end } = await runWith(
+      (_request, response, requestBody) => requestBody !== undefined && Boolean(response.writeHead(status).end(body)),
     );
     expect(end).toMatchObject({ type: 'request-failed', code: 'invalid_request', message });
   });
@@ -239,16 +239,16 @@ describe.each(apis)('a text of %s', (api) => {
       'The server that runs this model refused the request.',
     ],
     ['a reason with the key', `wrong key ${key}`, 'The server that runs this model refused the request.'],
-  ])('shows of %s what may be shown', async (_name, reason, shown) => {
-    const { end } = await said(refusal(reason), text('my secret wish, which nobody knows'));
+  ])('redacts %s', async (_name, reason, shown) => {
+    const { end } = await runWith(refusal(reason), upstreamInput('my secret wish, which nobody knows'));
     expect(end).toMatchObject({ type: 'request-failed', message: shown });
   });
 
-  it('says what its tokens were like, and what it came to', async () => {
+  it('reports log probabilities and usage', async () => {
     const { log, toy, executor } = await open(api);
     await executor.start();
-    const asked = { prompt: 'wish', max_tokens: 2, logprobs: true, top_logprobs: 1, temperature: 0.5, stop: 'x' };
-    executor.submit([{ id: 'a', input: text('', { asked, maxTokens: 2, logprobs: 1, n: 2 }), indexes: [1] }]);
+    const params = { prompt: 'wish', max_tokens: 2, logprobs: true, top_logprobs: 1, temperature: 0.5, stop: 'x' };
+    executor.submit([{ id: 'a', input: upstreamInput('', { params, maxTokens: 2, logprobs: 1, n: 2 }), indexes: [1] }]);
     await log.end('a');
     const [delta] = log.of('delta');
     const logprob = { token: delta!.text, logprob: -0.5, bytes: [...Buffer.from(delta!.text)] };
@@ -266,7 +266,7 @@ describe.each(apis)('a text of %s', (api) => {
   });
 });
 
-it('keeps no more of a line than it may, however much comes', async () => {
+it('bounds the memory of an endless line', async () => {
   const { toy, executor, log } = await open('openai');
   await executor.start();
   let written = 0;
@@ -280,8 +280,8 @@ it('keeps no more of a line than it may, however much comes', async () => {
     more();
     return true;
   };
-  executor.submit([{ id: 'a', input: text('a wish') }]);
+  executor.submit([{ id: 'a', input: upstreamInput('a wish') }]);
   expect(await log.end('a')).toMatchObject({ type: 'request-lost' });
-  // What the sockets' buffers hold besides.
+  // The limit leaves room for the sockets' buffers.
   expect(written).toBeLessThan(16 * 1024 * 1024);
 });

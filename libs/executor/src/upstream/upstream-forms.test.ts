@@ -1,5 +1,12 @@
-/** Forms and tools: what servers are asked for, and the calls that they answer with. */
-import { readCalls, type TextAsk, type UpstreamTextCard, type UpstreamTextInput, writtenCalls } from '@darkroom/kinds';
+/** Tests structured output and tools: the bodies sent to servers, and the calls in their answers. */
+import type { ServerResponse } from 'node:http';
+import {
+  readCalls,
+  type UpstreamTextParams,
+  type UpstreamTextCard,
+  type UpstreamTextInput,
+  writtenCalls,
+} from '@darkroom/kinds';
 import { toolTemplate } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
@@ -13,10 +20,10 @@ import type { CreateUpstreamProtocol } from './upstream-protocol.ts';
 
 const messages = [{ role: 'user', content: 'what is the weather in Oslo?' }];
 const schema = { type: 'object', properties: { city: { type: 'string' } } };
-const tools: TextAsk['tools'] = [
+const tools: UpstreamTextParams['tools'] = [
   { type: 'function', function: { name: 'look', parameters: { ...schema, type: 'object' } } },
 ];
-const format: TextAsk['response_format'] = { type: 'json_schema', json_schema: { name: 'x', schema } };
+const format: UpstreamTextParams['response_format'] = { type: 'json_schema', json_schema: { name: 'x', schema } };
 
 async function open(toy: ToyServer, createProtocol: CreateUpstreamProtocol) {
   const log = new EventLog();
@@ -29,9 +36,9 @@ async function open(toy: ToyServer, createProtocol: CreateUpstreamProtocol) {
   });
   const card = (await executor.start()) as UpstreamTextCard;
   let count = 0;
-  const write = (asked: TextAsk, changes: Partial<UpstreamTextInput> = {}) => {
+  const write = (params: UpstreamTextParams, changes: Partial<UpstreamTextInput> = {}) => {
     const id = `${count++}`;
-    executor.submit([{ id, input: { asked: { max_tokens: 2, ...asked }, n: 1, seed: 1, maxTokens: 2, ...changes } }]);
+    executor.submit([{ id, input: { params: { max_tokens: 2, ...params }, n: 1, seed: 1, maxTokens: 2, ...changes } }]);
     return log.end(id);
   };
   return { toy, log, card, write };
@@ -50,16 +57,20 @@ const call = (index: number, name: string | undefined, args: string) => ({
   finish_reason: null,
 });
 const ended = (reason = 'tool_calls') => ({ delta: {}, finish_reason: reason });
-const said = (content: string) => ({ delta: { content }, finish_reason: null });
+const contentChunk = (content: string) => ({ delta: { content }, finish_reason: null });
 
-/** A chat that answers with these pieces. */
+function sendChoices(response: ServerResponse, choices: object[]): void {
+  response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+  for (const choice of choices) response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`);
+  response.end('data: [DONE]\n\n');
+}
+
+/** Runs a chat whose answer consists of these chunks. */
 async function answered(choices: object[]) {
   const { toy, log, write } = await openOpenai();
   toy.fault = (_request, response, body) => {
     if (body === undefined) return false;
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    for (const choice of choices) response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`);
-    response.end('data: [DONE]\n\n');
+    sendChoices(response, choices);
     return true;
   };
   const end = await write({ messages, tools }, { callMarkup: writtenCalls });
@@ -67,11 +78,11 @@ async function answered(choices: object[]) {
   const [output] = log
     .of('output')
     .map(({ output: { data, facts } }) => ({ facts, text: new TextDecoder().decode(data) }));
-  return { end, text, output, told: readCalls(writtenCalls, text) };
+  return { end, text, output, parsed: readCalls(writtenCalls, text) };
 }
 
 describe("OpenAI's API", () => {
-  it('is asked for forms and tools as they are', async () => {
+  it('receives response formats and tools unchanged', async () => {
     const { toy, write } = await openOpenai();
     const made = [{ id: 'x', type: 'function', function: { name: 'look', arguments: { city: 'Oslo' } } }];
     const all = [
@@ -79,17 +90,20 @@ describe("OpenAI's API", () => {
       { role: 'assistant', content: '', tool_calls: made },
       { role: 'tool', content: 'rain', tool_call_id: 'x' },
     ];
-    const asked = { messages: all, tools, tool_choice: 'auto', parallel_tool_calls: false } as const;
-    await write(asked, { callMarkup: writtenCalls });
+    const params = { messages: all, tools, tool_choice: 'auto', parallel_tool_calls: false } as const;
+    await write(params, { callMarkup: writtenCalls });
     await write({ messages, response_format: format });
     const [first, second] = toy.bodies;
-    // Arguments are a text there.
+    // OpenAI's API takes arguments as a JSON string.
     const madeThere = [{ ...made[0]!, function: { name: 'look', arguments: '{"city":"Oslo"}' } }];
-    expect(first).toMatchObject({ ...asked, messages: [all[0], { role: 'assistant', tool_calls: madeThere }, all[2]] });
+    expect(first).toMatchObject({
+      ...params,
+      messages: [all[0], { role: 'assistant', tool_calls: madeThere }, all[2]],
+    });
     expect(second).toMatchObject({ response_format: format });
   });
 
-  it('sends a schema beside a prompt as its server reads it', async () => {
+  it('sends a schema with a prompt in the format of its server', async () => {
     const entries = [{ owned_by: 'llamacpp' }, { owned_by: 'vllm' }, { kind: 'text' }, {}];
     const found = await Promise.all(
       entries.map(async (entry) => {
@@ -107,7 +121,7 @@ describe("OpenAI's API", () => {
     ]);
   });
 
-  it('says of tools what is known', async () => {
+  it('reports tool support on the card', async () => {
     const cards = await Promise.all(
       [{}, { has_tools: true }, { has_tools: false }].map(async (entry) => (await openOpenai(entry)).card),
     );
@@ -118,14 +132,14 @@ describe("OpenAI's API", () => {
     ]);
   });
 
-  it('has the limits that its server says', async () => {
+  it('adopts the limits that the server reports', async () => {
     const { card } = await openOpenai({ owned_by: 'llamacpp', meta: { n_ctx: 512, n_vocab: 49_152 } });
     expect(card).toMatchObject({ maxModelTokens: 512, vocabularySize: 49_152 });
   });
 
-  it('answers with calls, in pieces and side by side, which stand in the text', async () => {
-    const { end, text, output, told } = await answered([
-      said('I look.'),
+  it('writes chunked and parallel tool calls into the text', async () => {
+    const { end, text, output, parsed } = await answered([
+      contentChunk('I look.'),
       call(0, 'look', ''),
       call(0, undefined, ' {"city": '),
       call(0, undefined, '"Oslo"} \n'),
@@ -134,7 +148,7 @@ describe("OpenAI's API", () => {
       ended(),
     ]);
     expect(end).toMatchObject({ type: 'request-done' });
-    expect(told).toEqual({
+    expect(parsed).toEqual({
       text: 'I look.',
       calls: [
         { name: 'look', arguments: '{"city": "Oslo"}' },
@@ -143,23 +157,23 @@ describe("OpenAI's API", () => {
       ],
     });
     expect(output).toMatchObject({ text, facts: { finish_reason: 'stop' } });
-    const calls = told.calls.map(
+    const calls = parsed.calls.map(
       (each) => `<tool_call>\n{"name": "${each.name}", "arguments": ${each.arguments}}\n</tool_call>`,
     );
     expect(text).toBe(`I look.${calls.join('\n')}`);
   });
 
-  it('keeps what there is of a call that was cut', async () => {
-    const { told, output } = await answered([call(0, 'look', '{"city": "Os'), ended('length')]);
-    expect(told.calls).toEqual([{ name: 'look', arguments: '{"city": "Os' }]);
+  it('keeps the received part of a truncated call', async () => {
+    const { parsed, output } = await answered([call(0, 'look', '{"city": "Os'), ended('length')]);
+    expect(parsed.calls).toEqual([{ name: 'look', arguments: '{"city": "Os' }]);
     expect(output).toMatchObject({ facts: { finish_reason: 'length' } });
   });
 
-  it('loses a text whose calls cannot be told apart', async () => {
+  it('loses a text whose calls cannot be separated', async () => {
     const { end } = await answered([call(0, 'look', '{"city": '), call(1, 'look', '{}'), ended()]);
     expect(end).toMatchObject({
       type: 'request-lost',
-      message: expect.stringMatching(/^http:.* sent a call whose arguments are no object of JSON/) as string,
+      message: expect.stringMatching(/^http:.* sent a call whose arguments are not a JSON object/) as string,
     });
   });
 });
@@ -171,7 +185,7 @@ const openLlama = (template?: string) => {
 };
 
 describe("llama.cpp's API", () => {
-  it('is asked for schemas and grammars by its own names', async () => {
+  it('receives schemas and grammars in its own fields', async () => {
     const { toy, write } = await openLlama();
     await write({ prompt: 'a', response_format: format });
     await write({ prompt: 'a', response_format: { type: 'json_object' } });
@@ -186,7 +200,7 @@ describe("llama.cpp's API", () => {
     for (const body of toy.bodies) expect(body).not.toHaveProperty('response_format');
   });
 
-  it('is asked for the rest by its own names too', async () => {
+  it('receives other parameters in its own fields', async () => {
     const { toy, write } = await openLlama();
     const same = { temperature: 0.5, top_k: 5, min_p: 0.1, presence_penalty: 1, ignore_eos: true };
     const ours = { max_tokens: 2, stop: 'x', logit_bias: { 5: -1 }, logprobs: true, top_logprobs: 3 };
@@ -195,11 +209,11 @@ describe("llama.cpp's API", () => {
     const [first, second] = toy.bodies;
     const theirs = { n_predict: 2, stop: ['x'], logit_bias: [[5, -1]], n_probs: 3 };
     expect(first).toEqual({ prompt: 'a', seed: 1, stream: true, ...same, ...theirs });
-    // Without others it says nothing of the token that was taken.
+    // With n_probs 0 the server omits the log probability of the chosen token.
     expect(second).toEqual({ prompt: 'b', seed: 1, stream: true, n_predict: 2, stop: ['x', 'y'], n_probs: 1 });
   });
 
-  it('says what a text has stopped at', async () => {
+  it('reports the stop string', async () => {
     const { toy, log, write } = await openLlama();
     toy.fault = (_request, response, body) => {
       if (body === undefined) return false;
@@ -213,29 +227,44 @@ describe("llama.cpp's API", () => {
     expect(log.of('output')[0]!.output.facts).toMatchObject(facts);
   });
 
-  it('is shown tools by the template, and kept to them by the grammar', async () => {
-    const { toy, write, card } = await openLlama(toolTemplate);
-    expect(card).toMatchObject({
-      hasTools: true,
-      callsByGrammar: true,
-      calls: { markup: { begin: '<tool_call>\n{"name": "' } },
-    });
+  it('receives tools, and chats with them, at its route for chats', async () => {
+    const { toy, log, write, card } = await openLlama(toolTemplate);
+    expect(card).toMatchObject({ hasTools: true, calls: { markup: writtenCalls } });
+    const chats: unknown[] = [];
+    toy.fault = ({ url }, response, body) => {
+      if (url !== '/v1/chat/completions') return false;
+      chats.push(body);
+      sendChoices(response, [call(0, 'look', '{}'), ended()]);
+      return true;
+    };
     const made = [{ id: 'x', type: 'function', function: { name: 'look', arguments: '{"city": "Oslo"}' } }];
     const all = [...messages, { role: 'assistant', content: '', tool_calls: made }, { role: 'tool', content: 'rain' }];
-    await write({ messages: all, tools, tool_choice: 'required' }, { callGrammar: 'root ::= "b"' });
-    await write({ messages, tools, tool_choice: 'none' });
-    const [shown, hidden] = toy.bodies as { prompt: string }[];
-    expect(shown).toMatchObject({ grammar: 'root ::= "b"' });
-    expect(shown!.prompt).toMatch(/^<\|im_start\|>system\nlook /);
-    expect(shown!.prompt).toContain('<tool_call>\n{"name": "look", "arguments": {"city": "Oslo"}}\n</tool_call>');
-    expect(hidden!.prompt).not.toContain('look');
-    for (const field of ['tools', 'tool_choice', 'messages']) expect(shown).not.toHaveProperty(field);
+    const params = { messages: all, tools, tool_choice: 'required', response_format: format } as const;
+    // llama.cpp draws a random seed for the highest one.
+    await write(params, { callMarkup: writtenCalls, seed: 2 ** 32 - 1 });
+    expect(chats).toEqual([expect.objectContaining({ ...params, parallel_tool_calls: true, max_tokens: 2, seed: 0 })]);
+    const [written] = log.of('output');
+    expect(readCalls(writtenCalls, new TextDecoder().decode(written!.output.data)).calls).toEqual([
+      { name: 'look', arguments: '{}' },
+    ]);
+    // llama.cpp ignores a `tool_choice` that is not a string.
+    const other = { type: 'function', function: { name: 'other' } } as const;
+    const choice = { type: 'function', function: { name: 'look' } } as const;
+    await write({ messages: all, tools: [other, ...tools], tool_choice: choice }, { callMarkup: writtenCalls });
+    const named = { tools, tool_choice: 'required', parallel_tool_calls: false };
+    expect(chats.slice(1)).toEqual([expect.objectContaining(named)]);
+    await write({ messages: all, tools, tool_choice: 'none' });
+    expect(chats).toHaveLength(2);
+    const [{ prompt } = { prompt: '' }] = toy.bodies as { prompt: string }[];
+    expect(prompt).toContain('<tool_call>\n{"name": "look", "arguments": {"city": "Oslo"}}\n</tool_call>');
+    expect(prompt).not.toContain('system');
+    expect(toy.bodies[0]).not.toHaveProperty('tools');
   });
 
-  it('has no tools where its template shows none', async () => {
+  it('reports no tool support if the template has none', async () => {
     const { toy, card, write } = await openLlama();
     await write({ messages });
-    // What stands before every prompt it puts there itself.
+    // The server adds the BOS token itself.
     expect(toy.bodies).toMatchObject([{ prompt: '[user] what is the weather in Oslo? [assistant]' }]);
     expect(card).toMatchObject({ hasTools: false, calls: { reason: 'its template shows no tools' } });
   });

@@ -1,35 +1,36 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
-import { readEvents } from './read-events.ts';
-import { errorIn, type SaidError, shownReason, unavailable, UpstreamError } from './upstream-error.ts';
+import { readServerSentEvents } from './read-server-sent-events.ts';
+import { unavailable, UpstreamError } from '../calls/backend-error.ts';
+import { errorIn, type ReportedError, safeReason } from './upstream-error.ts';
 
-/** Of a model's facts, and of what is said of an error. */
-const mostFactBytes = 4 * 1024 * 1024;
-/** How long a server that has said all that matters may take to end its answer; then its connection is not used again, ms. */
-const endingMs = 1000;
+/** Max size of a model description or error body, bytes. */
+const maxDescriptionBytes = 4 * 1024 * 1024;
+/** Time a server may take to end its response after the last data; then the connection is dropped, ms. */
+const drainTimeoutMs = 1000;
 const defaultRetryMs = 1000;
-const longestRetryMs = 10_000;
+const maxRetryMs = 10_000;
 
-/** A connection that was kept open was closed just as it was used again: nothing has begun. */
+/** A kept-alive connection was closed as it was reused: the server has not processed the request. */
 class StaleConnection extends Error {}
 
-/** An answer under way. */
-export interface UpstreamAnswer {
+/** A response in progress. */
+export interface UpstreamResponse {
   readonly contentType: string;
-  /** The data of its events, which have at most so many bytes each. */
-  events(mostBytes: number): AsyncGenerator<unknown, void, void>;
-  /** All of it. */
-  json(mostBytes: number): Promise<unknown>;
-  /** It has said what matters: from now on it is waited for a little only. */
+  /** Yields the data of its events, of at most `maxBytes` bytes each. */
+  events(maxBytes: number): AsyncGenerator<unknown, void, void>;
+  /** Reads the complete body. */
+  json(maxBytes: number): Promise<unknown>;
+  /** Sets a short timeout for the rest: all required data has arrived. */
   endSoon(): void;
 }
 
 /**
- * A server, over Node's own client: `fetch` gives up on an answer that says nothing for five minutes, and a long prompt may take
- * longer. Nothing is followed to where it redirects. The key goes into one header, and into nothing else.
+ * HTTP client of one server. Uses Node's own client, since `fetch` times out after five minutes of silence and a long
+ * prompt may take longer. Follows no redirects, and sends the key in one header only.
  */
 export class UpstreamHttp {
-  /** As logs may name it: without user and password. */
+  /** Name for logs: the URL without user and password. */
   readonly name: string;
   readonly #base: URL;
   readonly #key: string | undefined;
@@ -44,39 +45,40 @@ export class UpstreamHttp {
     this.#agent = new (this.#isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true });
   }
 
-  /** Closes what is kept open; what is under way goes on. */
-  rest(): void {
+  /** Closes idle connections; open ones continue. */
+  close(): void {
     this.#agent.destroy();
   }
 
-  /** @throws as `post`; what is no JSON is `model_unsupported`. */
+  /** @throws as `post`; `model_unsupported` if the body is not JSON. */
   async get(path: string, signal: AbortSignal): Promise<unknown> {
     const response = await this.#send('GET', path, { signal, secrets: [] });
     try {
-      return await readJson(response, mostFactBytes);
+      return await readJson(response, maxDescriptionBytes);
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
-      throw new UpstreamError('model_unsupported', `answers GET ${path} with something that is no JSON`);
+      throw new UpstreamError('model_unsupported', `answers GET ${path} with something that is not JSON`);
     }
   }
 
   /**
-   * Asks for something to be made.
+   * Starts a computation.
    *
-   * @param secrets what was sent, which must not come back in an error.
-   * @throws UpstreamError `invalid_request` when it refuses the request; `unavailable` when it is busy or fails; `model_unsupported`
-   * when it redirects, or does not know the path or the key. Node's own errors when it is away: `named` makes one kind of all.
+   * @param secrets client text that must not appear in errors.
+   * @throws UpstreamError `invalid_request` if the server rejects the request; `unavailable` if it is busy or fails;
+   * `model_unsupported` on a redirect, an unknown path or a rejected key. Node's network errors otherwise:
+   * `withServerName` converts them.
    */
   async post(
     path: string,
     body: object,
     options: { signal: AbortSignal; secrets: readonly string[] },
-  ): Promise<UpstreamAnswer> {
+  ): Promise<UpstreamResponse> {
     const response = await this.#send('POST', path, { ...options, body: JSON.stringify(body) });
     return {
       contentType: contentTypeOf(response),
-      events: (mostBytes) => eventsOf(response, mostBytes),
-      json: (mostBytes) => readJson(response, mostBytes),
+      events: (maxBytes) => eventsOf(response, maxBytes),
+      json: (maxBytes) => readJson(response, maxBytes),
       endSoon: () => endSoon(response),
     };
   }
@@ -91,12 +93,12 @@ export class UpstreamHttp {
     options: { body?: string; signal: AbortSignal; secrets: readonly string[] },
   ): Promise<IncomingMessage> {
     const response = await this.#exchange(method, path, options, this.#agent).catch((error: unknown) => {
-      // All that were kept open may be like this one.
+      // Retry on a new connection: the other idle ones may be stale too.
       if (error instanceof StaleConnection) return this.#exchange(method, path, options, false);
       throw error;
     });
     if (response.statusCode === 200) return response;
-    throw await this.#refusal(`${method} ${path}`, response, options);
+    throw await this.#errorOf(`${method} ${path}`, response, options);
   }
 
   #exchange(
@@ -114,7 +116,7 @@ export class UpstreamHttp {
     url.pathname = url.pathname.replace(/\/$/, '') + path;
     const send = this.#isSecure ? requestHttps : requestHttp;
     const request = send(url, { method, headers, agent });
-    // Without an error: nobody would hear that of a connection whose answer has just come to its end.
+    // Destroy without an error, which would be unhandled if the response has just ended.
     const abort = (): void => void request.destroy();
     signal.addEventListener('abort', abort);
     request.once('close', () => signal.removeEventListener('abort', abort));
@@ -129,71 +131,74 @@ export class UpstreamHttp {
     });
   }
 
-  async #refusal(
+  async #errorOf(
     what: string,
     response: IncomingMessage,
     { body, secrets }: { body?: string; secrets: readonly string[] },
   ): Promise<UpstreamError> {
     const status = response.statusCode ?? 0;
-    const said = await readError(response);
-    const reason = shownReason(said?.reason, this.#key === undefined ? secrets : [...secrets, this.#key]);
+    const reported = await readError(response);
+    const reason = safeReason(reported?.reason, this.#key === undefined ? secrets : [...secrets, this.#key]);
     const is = (...all: number[]): boolean => all.includes(status);
     const answers = `answers ${what} with ${status}`;
-    // Filters say 403 too, of one request.
+    // Content filters also use 403, for a single request.
     if (is(401) || (is(403) && body === undefined)) {
-      const expected = this.#key === undefined ? 'set UPSTREAM_KEY' : 'expected that it takes the key of UPSTREAM_KEY';
+      const expected = this.#key === undefined ? 'set UPSTREAM_KEY' : 'expected it to accept the key of UPSTREAM_KEY';
       return new UpstreamError('model_unsupported', `${answers}: ${expected}`);
     }
     const isBusy = is(408, 425, 429);
-    if (isBusy || status >= 500 || said?.isOfRequest === false)
+    if (isBusy || status >= 500 || reported?.isRequestFault === false)
       return new UpstreamError('unavailable', `${answers}: ${reason}`, {
         retryAfterMs: retryAfterOf(response),
         isBusy,
       });
-    if (body !== undefined && (is(400, 403, 413, 422) || (status >= 400 && said !== undefined)))
+    if (body !== undefined && (is(400, 403, 413, 422) || (status >= 400 && reported !== undefined)))
       return new UpstreamError('invalid_request', reason);
-    return new UpstreamError('model_unsupported', `${answers}, expected 200: it is no such server, or elsewhere`);
+    return new UpstreamError(
+      'model_unsupported',
+      `${answers}, expected 200: it is another kind of server, or at another URL`,
+    );
   }
 }
 
-async function readJson(response: IncomingMessage, mostBytes: number): Promise<unknown> {
-  return JSON.parse((await readAll(response, mostBytes)).toString('utf8')) as unknown;
+async function readJson(response: IncomingMessage, maxBytes: number): Promise<unknown> {
+  return JSON.parse((await readAll(response, maxBytes)).toString('utf8')) as unknown;
 }
 
-async function* eventsOf(response: IncomingMessage, mostBytes: number): AsyncGenerator<unknown, void, void> {
+async function* eventsOf(response: IncomingMessage, maxBytes: number): AsyncGenerator<unknown, void, void> {
   try {
     const chunks = response.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
-    for await (const event of readEvents(chunks, mostBytes)) yield event;
+    for await (const event of readServerSentEvents(chunks, maxBytes)) yield event;
   } catch (error) {
     response.destroy();
     throw error;
   } finally {
-    letEnd(response);
+    drain(response);
   }
 }
 
-async function readError(response: IncomingMessage): Promise<SaidError | undefined> {
+async function readError(response: IncomingMessage): Promise<ReportedError | undefined> {
   try {
-    return errorIn(await readJson(response, mostFactBytes));
+    return errorIn(await readJson(response, maxDescriptionBytes));
   } catch {
     return undefined;
   }
 }
 
-async function readAll(response: IncomingMessage, mostBytes: number): Promise<Buffer> {
+async function readAll(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of response as AsyncIterable<Buffer>) {
     bytes += part.byteLength;
     // Leaving the loop closes the connection.
-    if (bytes > mostBytes) throw unavailable(`sent an answer of more than ${mostBytes} bytes`);
+    if (bytes > maxBytes) throw unavailable(`sent an answer of more than ${maxBytes} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts);
 }
 
-/** Lets an answer of which all was read come to its end, so that its connection can be used again. */
-function letEnd(response: IncomingMessage): void {
+/** Drains a response that has been read, so that its connection can be reused. */
+function drain(response: IncomingMessage): void {
   if (response.destroyed || response.readableEnded) return;
   response.on('error', () => {});
   endSoon(response);
@@ -201,7 +206,7 @@ function letEnd(response: IncomingMessage): void {
 }
 
 function endSoon(response: IncomingMessage): void {
-  const timer = setTimeout(() => response.destroy(), endingMs);
+  const timer = setTimeout(() => response.destroy(), drainTimeoutMs);
   response.once('close', () => clearTimeout(timer));
 }
 
@@ -211,5 +216,5 @@ function contentTypeOf({ headers }: IncomingMessage): string {
 
 function retryAfterOf({ headers }: IncomingMessage): number {
   const seconds = Number(headers['retry-after'] ?? NaN);
-  return Number.isFinite(seconds) ? Math.min(Math.max(0, 1000 * seconds), longestRetryMs) : defaultRetryMs;
+  return Number.isFinite(seconds) ? Math.min(Math.max(0, 1000 * seconds), maxRetryMs) : defaultRetryMs;
 }

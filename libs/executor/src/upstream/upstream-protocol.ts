@@ -1,15 +1,15 @@
-import type { Call, Caller, CallerFacts } from '../calls/caller.ts';
+import type { BackendCall, BackendClient, BackendInfo } from '../calls/backend-client.ts';
 import type { UpstreamHttp } from './upstream-http.ts';
 
-export type UpstreamFacts = CallerFacts;
-export type UpstreamCall = Call;
+export type UpstreamInfo = BackendInfo;
+export type UpstreamCall = BackendCall;
 
-/** One way to speak to a server that runs a model. All of it throws `UpstreamError`s. */
-export type UpstreamProtocol = Omit<Caller, 'name' | 'rest'>;
+/** Client of one kind of API. All methods throw `UpstreamError`s. */
+export type UpstreamProtocol = Omit<BackendClient, 'name' | 'close'>;
 
 export interface UpstreamProtocolOptions {
   http: UpstreamHttp;
-  /** The id by which it is served here, and by which the server knows it where it has several. */
+  /** The model's id, here and at the server if it has several models. */
   model: string;
 }
 

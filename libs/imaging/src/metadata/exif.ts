@@ -1,4 +1,7 @@
-/** An EXIF block: TIFF fields in big-endian order, as piexif writes them (https://www.cipa.jp/std/documents/download_e.html?DC-008-Translation-2023-E). */
+/**
+ * Builds EXIF blocks: TIFF fields in big-endian order, as piexif writes them
+ * (https://www.cipa.jp/std/documents/download_e.html?DC-008-Translation-2023-E).
+ */
 
 interface Field {
   tag: number;
@@ -12,7 +15,10 @@ const [ascii, long, undefinedBytes] = [2, 4, 7];
 const headerBytes = 8;
 const fieldBytes = 12;
 
-/** A block with the software and a comment, which is where tools for generated pictures look in JPEG and WebP files. */
+/**
+ * Builds a block with software and user comment, the fields that tools for generated images read in JPEG and WebP
+ * files.
+ */
 export function exifOf({ software, userComment }: { software: string; userComment: string }): Buffer {
   const name = { tag: 0x0131, type: ascii, ...counted(Buffer.from(`${software}\0`, 'latin1')) };
   const version = { tag: 0x9000, type: undefinedBytes, ...counted(Buffer.from('0232', 'latin1')) };
@@ -22,7 +28,7 @@ export function exifOf({ software, userComment }: { software: string; userCommen
     type: undefinedBytes,
     ...counted(Buffer.concat([Buffer.from('UNICODE\0', 'latin1'), words])),
   };
-  // The first directory says where the other one is, which begins where it ends.
+  // The first directory has a pointer to the second one, which starts at its end.
   const pointerTo = (at: number): Field => ({ tag: 0x8769, type: long, count: 1, data: uint32(at) });
   const innerAt = headerBytes + directory([name, pointerTo(0)], headerBytes).length;
   const outer = directory([name, pointerTo(innerAt)], headerBytes);
@@ -34,20 +40,20 @@ export function exifOf({ software, userComment }: { software: string; userCommen
   ]);
 }
 
-/** @param fields by rising tags. @param at where it will be in the block. */
+/** Builds a directory. @param fields in the order of their tags. @param at its offset in the block. */
 function directory(fields: readonly Field[], at: number): Buffer {
   const fixed = Buffer.alloc(2 + fields.length * fieldBytes + 4);
   const behind: Buffer[] = [];
   let next = at + fixed.length;
   fixed.writeUInt16BE(fields.length, 0);
   for (const [index, { tag, type, count, data }] of fields.entries()) {
-    const place = 2 + index * fieldBytes;
-    fixed.writeUInt16BE(tag, place);
-    fixed.writeUInt16BE(type, place + 2);
-    fixed.writeUInt32BE(count, place + 4);
-    if (data.length <= 4) fixed.set(data, place + 8);
+    const offset = 2 + index * fieldBytes;
+    fixed.writeUInt16BE(tag, offset);
+    fixed.writeUInt16BE(type, offset + 2);
+    fixed.writeUInt32BE(count, offset + 4);
+    if (data.length <= 4) fixed.set(data, offset + 8);
     else {
-      fixed.writeUInt32BE(next, place + 8);
+      fixed.writeUInt32BE(next, offset + 8);
       // Offsets are even.
       const padded = data.length % 2 === 0 ? data : Buffer.concat([data, Buffer.alloc(1)]);
       behind.push(padded);

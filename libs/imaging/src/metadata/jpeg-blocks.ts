@@ -1,4 +1,7 @@
-/** EXIF and XMP in JPEG files: segments before the picture's own (https://www.w3.org/Graphics/JPEG/itu-t81.pdf, annex B). */
+/**
+ * Adds and removes EXIF and XMP in JPEG files: segments before the image data
+ * (https://www.w3.org/Graphics/JPEG/itu-t81.pdf, annex B).
+ */
 
 const exifName = Buffer.from('Exif\0\0', 'latin1');
 const xmpName = Buffer.from('http://ns.adobe.com/xap/1.0/\0', 'latin1');
@@ -6,11 +9,11 @@ const xmpName = Buffer.from('http://ns.adobe.com/xap/1.0/\0', 'latin1');
 const frameBytes = 4;
 const maxSegmentBytes = 0xffff + 2;
 const startOfScan = 0xda;
-/** JFIF: stays the first where it is. */
+/** JFIF; must remain the first segment. */
 const app0 = 0xe0;
 const app1 = 0xe1;
-/** What says something about a picture: EXIF and XMP (APP1), IPTC (APP13), comments. */
-const sayings = new Set([app1, 0xed, 0xfe]);
+/** Metadata segments: EXIF and XMP (APP1), IPTC (APP13), comments. */
+const metadataMarkers = new Set([app1, 0xed, 0xfe]);
 
 interface Segment {
   marker: number;
@@ -18,7 +21,7 @@ interface Segment {
   end: number;
 }
 
-/** The segments before the first scan; fewer where the file is broken. */
+/** Yields the segments before the first scan; fewer if the file is broken. */
 function* segmentsOf(jpeg: Buffer): Generator<Segment, void> {
   let start = jpeg[0] === 0xff && jpeg[1] === 0xd8 ? 2 : jpeg.length;
   while (start + frameBytes <= jpeg.length && jpeg[start] === 0xff && jpeg[start + 1] !== startOfScan) {
@@ -28,7 +31,7 @@ function* segmentsOf(jpeg: Buffer): Generator<Segment, void> {
   }
 }
 
-/** A JPEG file with both blocks. */
+/** Returns a JPEG file with both blocks. */
 export function withJpegBlocks(jpeg: Uint8Array, { exif, xmp }: { exif: Buffer; xmp: Buffer }): Uint8Array {
   const view = Buffer.from(jpeg.buffer, jpeg.byteOffset, jpeg.byteLength);
   const [first] = segmentsOf(view);
@@ -37,12 +40,12 @@ export function withJpegBlocks(jpeg: Uint8Array, { exif, xmp }: { exif: Buffer; 
   return Buffer.concat([view.subarray(0, at), ...blocks, view.subarray(at)]);
 }
 
-/** The same without any such segments; itself where there are none. */
+/** Returns the file without metadata segments; the same bytes if there are none. */
 export function withoutJpegBlocks(jpeg: Uint8Array): Uint8Array {
   const view = Buffer.from(jpeg.buffer, jpeg.byteOffset, jpeg.byteLength);
   const segments = [...segmentsOf(view)];
-  if (!segments.some(({ marker }) => sayings.has(marker))) return jpeg;
-  const kept = segments.filter(({ marker }) => !sayings.has(marker));
+  if (!segments.some(({ marker }) => metadataMarkers.has(marker))) return jpeg;
+  const kept = segments.filter(({ marker }) => !metadataMarkers.has(marker));
   const rest = view.subarray(segments.at(-1)!.end);
   return Buffer.concat([view.subarray(0, 2), ...kept.map(({ start, end }) => view.subarray(start, end)), rest]);
 }

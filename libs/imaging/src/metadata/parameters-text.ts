@@ -1,6 +1,6 @@
-import type { PictureRecipe } from '@darkroom/kinds';
+import type { ImageRecipe } from '@darkroom/kinds';
 
-/** Schedulers by the names that Stable Diffusion web UI has for them, which galleries and other tools look for. */
+/** Stable Diffusion web UI's names of the schedulers, which galleries and other tools recognize. */
 const samplerNames: Readonly<Record<string, string>> = {
   ddim: 'DDIM',
   pndm: 'PLMS',
@@ -16,11 +16,11 @@ const samplerNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * What made a picture in the words of Stable Diffusion web UI (AUTOMATIC1111), which most tools read: the prompt with its adapters, a
- * line `Negative prompt: …` if there is one, and a line of values
+ * Formats an image's recipe like Stable Diffusion web UI (AUTOMATIC1111), which most tools read: the prompt with its
+ * adapters, a line `Negative prompt: …` if there is one, and a line of values
  * (https://github.com/AUTOMATIC1111/stable-diffusion-webui/blob/master/modules/processing.py, create_infotext).
  */
-export function parametersText(recipe: PictureRecipe): string {
+export function parametersText(recipe: ImageRecipe): string {
   const { prompt, negative_prompt: negative, loras = [], strength, upscale } = recipe;
   const adapters = loras.map(({ id, scale }) => ` <lora:${id}:${scale}>`).join('');
   const values: [string, string | number | undefined][] = [
@@ -40,6 +40,6 @@ export function parametersText(recipe: PictureRecipe): string {
     ...(negative === '' ? [] : [`Negative prompt: ${negative}`]),
     known.map(([name, value]) => `${name}: ${value}`).join(', '),
   ];
-  // It would end the text for whoever reads it.
+  // A NUL would end the text for its readers.
   return lines.join('\n').replaceAll('\0', '');
 }

@@ -1,8 +1,9 @@
-/** EXIF and XMP in WebP files (https://developers.google.com/speed/webp/docs/riff_container). */
+/** Adds and removes EXIF and XMP in WebP files (https://developers.google.com/speed/webp/docs/riff_container). */
 
 const riffBytes = 12;
+/** Name and length of a chunk. */
 const frameBytes = 8;
-/** Of the extended header; the size of a simple file's picture stands in no more. */
+/** Data of the extended header (`VP8X`). A simple file contains the image size in as many bytes of image data. */
 const headerBytes = 10;
 /** Flags of the extended header. */
 const [exifFlag, xmpFlag, alphaFlag] = [0x08, 0x04, 0x10];
@@ -12,12 +13,12 @@ interface Chunk {
   data: Buffer;
 }
 
-/** A WebP file with both blocks. It needs a header then that says so, which simple files do not have. */
+/** Appends EXIF and XMP to a WebP file without them. Adds the extended header (`VP8X`), which simple files lack. */
 export function withWebpBlocks(webp: Uint8Array, { exif, xmp }: { exif: Buffer; xmp: Buffer }): Uint8Array {
   const [first, ...others] = chunksOf(webp);
   if (first === undefined || first.data.length < headerBytes) return webp;
   const isExtended = first.name === 'VP8X';
-  const header = isExtended ? Buffer.from(first.data) : headerOf(first);
+  const header = isExtended ? Buffer.from(first.data) : extendedHeaderOf(first);
   header[0]! |= exifFlag | xmpFlag;
   return riffOf([
     { name: 'VP8X', data: header },
@@ -27,19 +28,22 @@ export function withWebpBlocks(webp: Uint8Array, { exif, xmp }: { exif: Buffer; 
   ]);
 }
 
-/** The same without such blocks, and simple again where nothing else is left; itself where there are none. */
+/**
+ * Removes EXIF and XMP, and the extended header if no other feature needs it. Returns the same bytes if the file has
+ * neither EXIF nor XMP.
+ */
 export function withoutWebpBlocks(webp: Uint8Array): Uint8Array {
   const chunks = chunksOf(webp);
   const kept = chunks.filter(({ name }) => name !== 'EXIF' && name !== 'XMP ');
-  const [header, picture] = kept;
+  const [header, image] = kept;
   if (kept.length === chunks.length || header?.name !== 'VP8X') return webp;
   const data = Buffer.from(header.data);
   data[0]! &= ~(exifFlag | xmpFlag);
-  const isSimple = kept.length === 2 && (data[0] === 0 || picture?.name === 'VP8L');
-  return riffOf(isSimple ? [picture!] : [{ name: 'VP8X', data }, ...kept.slice(1)]);
+  const isSimple = kept.length === 2 && (data[0] === 0 || image?.name === 'VP8L');
+  return riffOf(isSimple ? [image!] : [{ name: 'VP8X', data }, ...kept.slice(1)]);
 }
 
-/** What is cut off at the end is not among them. */
+/** Returns the chunks of a file. Drops a truncated last chunk. */
 function chunksOf(webp: Uint8Array): Chunk[] {
   const view = Buffer.from(webp.buffer, webp.byteOffset, webp.byteLength);
   const chunks: Chunk[] = [];
@@ -55,10 +59,10 @@ function chunksOf(webp: Uint8Array): Chunk[] {
 
 function riffOf(chunks: readonly Chunk[]): Buffer {
   const parts = chunks.flatMap(({ name, data }) => {
-    const frame = Buffer.alloc(frameBytes);
-    frame.write(name, 'latin1');
-    frame.writeUInt32LE(data.length, 4);
-    return [frame, data, Buffer.alloc(data.length % 2)];
+    const chunkHeader = Buffer.alloc(frameBytes);
+    chunkHeader.write(name, 'latin1');
+    chunkHeader.writeUInt32LE(data.length, 4);
+    return [chunkHeader, data, Buffer.alloc(data.length % 2)];
   });
   const riff = Buffer.alloc(riffBytes);
   riff.write('RIFF', 'latin1');
@@ -70,10 +74,11 @@ function riffOf(chunks: readonly Chunk[]): Buffer {
   return Buffer.concat([riff, ...parts]);
 }
 
-/** The extended header of a simple file, whose only chunk knows its size. */
-function headerOf({ name, data }: Chunk): Buffer {
+/** Builds the extended header of a simple file from the size in its image chunk. */
+function extendedHeaderOf({ name, data }: Chunk): Buffer {
   const isLossless = name === 'VP8L';
-  // After a signature of one byte, or behind three bytes of a frame's head and three of a mark: 14 bits each.
+  // Width and height have 14 bits each. They follow a signature byte (lossless), or a frame tag and a start code of
+  // three bytes each (lossy).
   const bits = isLossless ? data.readUInt32LE(1) : 0;
   const width = isLossless ? (bits & 0x3fff) + 1 : data.readUInt16LE(6) & 0x3fff;
   const height = isLossless ? ((bits >>> 14) & 0x3fff) + 1 : data.readUInt16LE(8) & 0x3fff;

@@ -1,13 +1,14 @@
-/** Characters of a caption. A block has to fit into a segment of a JPEG file, beside all that made the picture. */
+/** Maximum characters of a caption. The block must fit into a JPEG segment together with the recipe. */
 const captionCharacters = 1000;
 
 /**
- * An XMP block with a caption (`dc:description`), the software, and JSON of ours (https://github.com/adobe/XMP-Toolkit-SDK/blob/main/docs/XMPSpecificationPart1.pdf).
+ * Builds an XMP block with a caption (`dc:description`), the software, and Darkroom's JSON
+ * (https://github.com/adobe/XMP-Toolkit-SDK/blob/main/docs/XMPSpecificationPart1.pdf).
  */
 export function xmpOf({ software, caption, json }: { software: string; caption: string; json: string }): Buffer {
   const block = `<?xpacket begin="\uFEFF" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about=""
- xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:darkroom="urn:darkroom:picture:">
+ xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:darkroom="urn:darkroom:image:">
 <xmp:CreatorTool>${xmlOf(software)}</xmp:CreatorTool>
 <dc:description><rdf:Alt><rdf:li xml:lang="x-default">${xmlOf(cut(caption))}</rdf:li></rdf:Alt></dc:description>
 <darkroom:request>${xmlOf(json)}</darkroom:request>
@@ -16,12 +17,12 @@ export function xmpOf({ software, caption, json }: { software: string; caption: 
   return Buffer.from(block, 'utf8');
 }
 
-/** Not through the middle of a character. */
+/** Cuts the caption, but not through a surrogate pair. */
 function cut(text: string): string {
   return text.slice(0, captionCharacters).replace(/[\uD800-\uDBFF]$/, '');
 }
 
-/** Without what XML 1.0 does not have. */
+/** Escapes text, and removes characters that XML 1.0 does not allow. */
 function xmlOf(text: string): string {
   const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
   return text

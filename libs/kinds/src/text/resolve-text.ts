@@ -1,48 +1,64 @@
-import { DarkroomError, type FieldProblem, invalidValue } from '@darkroom/core';
+import { type FieldProblem, invalidValue } from '@darkroom/core';
 import type { ResolveResult } from '../kind.ts';
-import type { RequestOptions } from '../request-fields.ts';
+import type { RequestPolicy } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
+import type { PromptJob, PromptRead } from './codec/read-prompt.ts';
 import type { TextCodec } from './codec/text-codec.ts';
 import { formProblems } from './form/form-problems.ts';
 import { formOf, toolsInUse } from './form/form-schema.ts';
-import { roomAfter, type TextCard } from './text-card.ts';
+import { remainingTokens, type TextCard } from './text-card.ts';
 import type { TextInput } from './text-input.ts';
-import { charactersOf, foreignTextFields, type TextRequest, textSchema } from './text-schema.ts';
+import { sizeProblems } from './text-limits.ts';
+import { charactersOf, foreignTextFields, seedOf, type TextBody, textSchema } from './text-schema.ts';
 import type { UpstreamTextCard } from './upstream/upstream-text.ts';
 
-/** What normalizers and templates may leave out of a text: of so many times the most characters, no text fits a model. */
-const leftOut = 2;
+/**
+ * Factor by which normalizers and templates may shorten a text: a text with more than this many times the characters of
+ * the longest possible prompt never fits its model.
+ */
+const maxShrinkFactor = 2;
 
-/** Checks a request's body against the schema and then against what its model can do. */
-export function resolveText(
-  body: unknown,
-  card: TextCard,
-  codec: TextCodec,
-  options: RequestOptions,
-): ResolveResult<TextInput> {
-  let prompt: readonly number[] = [];
-  return resolveBody(body, {
-    schema: textSchema,
-    options,
-    foreignNames: foreignTextFields,
-    problemsOf(request) {
-      const problems = [
-        ...modeProblems(request, card),
-        ...vocabularyProblems(request, card),
-        ...formProblems(request, card, codec.calls),
-      ];
-      if (problems.length > 0) return problems;
-      const read = readPrompt(request, card, codec);
-      if ('problem' in read) return [read.problem];
-      prompt = read.ids;
-      return lengthProblems(request, card, prompt.length);
-    },
-    inputOf: (request) => ({ ...fillDefaults(request, card, prompt, options), ...formInput(request, codec) }),
-  });
+/** Maximum length of rendered messages, in UTF-16 units; no model reads as much. */
+const maxRenderedCharacters = 4_000_000;
+
+/** A model's codec, and the reader that tokenizes long prompts with it. */
+export interface ModelReader {
+  readonly codec: TextCodec;
+  readonly reader: { read(job: PromptJob, requester: RequestPolicy['requester']): Promise<PromptRead> };
 }
 
-/** What this model cannot do, or what goes together only. */
-export function modeProblems(request: TextRequest, card: TextCard | UpstreamTextCard): FieldProblem[] {
+/** Validates a request body against the schema, then against the capabilities of its model. */
+export async function resolveText(
+  body: unknown,
+  card: TextCard,
+  model: ModelReader,
+  options: RequestPolicy,
+): Promise<ResolveResult<TextInput>> {
+  const { codec } = model;
+  const tooLarge = sizeProblems(body);
+  if (tooLarge.length > 0) return { status: 'invalid', problems: tooLarge };
+  const resolved = resolveBody(body, {
+    schema: textSchema,
+    options,
+    compatNames: foreignTextFields,
+    problemsOf: (request) => [
+      ...modeProblems(request, card),
+      ...vocabularyProblems(request, card),
+      ...formProblems(request, card, codec.calls),
+    ],
+    inputOf: (request) => request,
+  });
+  if (resolved.status === 'invalid') return resolved;
+  const request = resolved.request.input;
+  const read = await readPrompt(request, card, model, options);
+  const problems = 'problem' in read ? [read.problem] : lengthProblems(request, card, read.ids.length);
+  if ('problem' in read || problems.length > 0) return { status: 'invalid', problems };
+  const input = { ...fillDefaults(request, card, read.ids, options), ...formInput(request, codec) };
+  return { status: 'resolved', request: { ...resolved.request, input } };
+}
+
+/** Returns problems with fields that this model does not support or that exclude or require each other. */
+export function modeProblems(request: TextBody, card: TextCard | UpstreamTextCard): FieldProblem[] {
   const problems: FieldProblem[] = [];
   if (card.block === undefined)
     for (const field of ['max_nfe', 'confidence_threshold', 'tokens_per_step'] as const)
@@ -51,7 +67,9 @@ export function modeProblems(request: TextRequest, card: TextCard | UpstreamText
           invalidValue(field, request[field], `nothing: ${card.id} writes token by token, and has no blocks`),
         );
   if (card.block !== undefined && request.logprobs === true)
-    problems.push(invalidValue('logprobs', true, `nothing: ${card.id} writes several tokens at once, and says none`));
+    problems.push(
+      invalidValue('logprobs', true, `nothing: ${card.id} writes several tokens at once, and reports none`),
+    );
   if (request.confidence_threshold !== undefined && request.tokens_per_step !== undefined)
     problems.push(invalidValue('tokens_per_step', request.tokens_per_step, 'nothing beside confidence_threshold'));
   if (request.top_logprobs !== undefined && request.logprobs !== true)
@@ -67,9 +85,9 @@ export function modeProblems(request: TextRequest, card: TextCard | UpstreamText
   return problems;
 }
 
-/** Ids that are of no token. */
+/** Returns problems with token ids outside the model's vocabulary. */
 export function vocabularyProblems(
-  { prompt, logit_bias: biases = {} }: TextRequest,
+  { prompt, logit_bias: biases = {} }: TextBody,
   { id, vocabularySize = Infinity }: TextCard | UpstreamTextCard,
 ): FieldProblem[] {
   const expected = `an id below ${vocabularySize}, as many as ${id} has`;
@@ -81,58 +99,79 @@ export function vocabularyProblems(
   return problems;
 }
 
-/** Without the constraint: making one takes its time. */
-function formInput(request: TextRequest, { calls }: TextCodec): Pick<TextInput, 'form' | 'callMarkup'> {
+/** Returns the form and the markup of tool calls. The constraint is built later because that is slow. */
+function formInput(request: TextBody, { calls }: TextCodec): Pick<TextInput, 'form' | 'callMarkup'> {
   const form = formOf(request);
   const callMarkup = toolsInUse(request) !== undefined && 'markup' in calls ? calls.markup : undefined;
   return { ...(form && { form }), ...(callMarkup && { callMarkup }) };
 }
 
-/** The ids of what is to be continued, or why there are none. What cannot fit the model is not read, which takes its time. */
-function readPrompt(
-  { prompt, messages = [], ...request }: TextRequest,
+/** Returns the token ids of the prompt or messages, or a problem. Does not tokenize a prompt that cannot fit. */
+async function readPrompt(
+  { prompt, messages = [], ...request }: TextBody,
   card: TextCard,
-  codec: TextCodec,
-): { ids: readonly number[] } | { problem: FieldProblem } {
-  if (Array.isArray(prompt)) return { ids: prompt };
-  const tools = toolsInUse(request);
+  { codec, reader }: ModelReader,
+  { requester }: RequestPolicy,
+): Promise<{ ids: readonly number[] } | { problem: FieldProblem }> {
+  if (typeof prompt === 'object') return { ids: prompt };
   const field = prompt === undefined ? 'messages' : 'prompt';
-  try {
-    const said = prompt === undefined ? charactersOf(messages) : prompt.length;
-    if (isHopeless(said, card, codec)) return { problem: tooLong(prompt, said, card, codec) };
-    const text = prompt ?? codec.renderChat(messages, { ...(tools && { tools }) });
-    if (isHopeless(text.length, card, codec)) return { problem: tooLong(prompt, text.length, card, codec) };
-    const ids = codec.encode(text, { addSpecialTokens: prompt !== undefined });
-    const foreign = ids.find((id) => id >= card.vocabularySize);
-    if (foreign !== undefined) return { problem: unreadable(foreign, field, card, codec) };
-    if (ids.length > 0) return { ids };
-  } catch (error) {
-    if (!DarkroomError.isInstance(error) || error.code !== 'invalid_request') throw error;
-    // Of messages it begins with the one that is not taken.
-    return { problem: { field: error.message.split(':')[0], code: 'invalid_value', message: error.message } };
-  }
-  return { problem: invalidValue(field, prompt ?? messages, 'at least one token') };
+  const sentCharacters = prompt === undefined ? charactersOf(messages) : prompt.length;
+  if (cannotFit(sentCharacters, card, codec)) return { problem: tooLongProblem(prompt, sentCharacters, card, codec) };
+  const hopeless = maxFittingCharacters(card, codec);
+  const maxCharacters = prompt === undefined ? Math.min(maxRenderedCharacters, hopeless) : hopeless;
+  const given = prompt === undefined ? { messages, tools: toolsInUse(request) } : { prompt };
+  const read = await reader.read({ ...given, maxCharacters, maxTokens: tokenReadLimit(card) }, requester);
+  // The problem starts with the field's name; for messages, with the rejected message's path.
+  if ('problem' in read) return { problem: problemOf(read.problem) };
+  if ('characters' in read)
+    return {
+      problem: cannotFit(read.characters, card, codec)
+        ? tooLongProblem(prompt, read.characters, card, codec)
+        : problemOf(
+            `messages: become ${read.characters} characters by the model's template, expected at most ${maxCharacters}`,
+          ),
+    };
+  const { ids } = read;
+  const unknownToken = ids.find((id) => id >= card.vocabularySize);
+  if (unknownToken !== undefined) return { problem: unknownTokenProblem(unknownToken, field, card, codec) };
+  return ids.length > 0 ? { ids } : { problem: invalidValue(field, prompt ?? messages, 'at least one token') };
 }
 
-/** A token that the tokenizer has, and the model has not. */
-function unreadable(token: number, field: string, { id, vocabularySize }: TextCard, codec: TextCodec): FieldProblem {
+function problemOf(message: string): FieldProblem {
+  return { field: message.split(':')[0], code: 'invalid_value', message };
+}
+
+/** Returns the problem of a token that the tokenizer has but the model does not. */
+function unknownTokenProblem(
+  token: number,
+  field: string,
+  { id, vocabularySize }: TextCard,
+  codec: TextCodec,
+): FieldProblem {
   const came = `${JSON.stringify(new TextDecoder().decode(codec.bytesOf(token)))}, token ${token}`;
   const message = `${field}: has ${came}, expected tokens below ${vocabularySize}, as many as ${id} has`;
   return { field, code: 'invalid_value', message };
 }
 
-/** Tokens of a text whose beginning, read in pieces that may have some more tokens than the whole, does not fit the model. */
-export function certainlyTooMany({ maxModelTokens }: TextCard): number {
+/**
+ * Returns the token count above which a prompt read in chunks surely does not fit the model. Twice the limit: chunks
+ * may have more tokens together than the full text.
+ */
+export function tokenReadLimit({ maxModelTokens }: TextCard): number {
   return 2 * maxModelTokens;
 }
 
-/** Too many characters, whatever tokens they are. */
-function isHopeless(characters: number, { maxModelTokens }: TextCard, { longestToken }: TextCodec): boolean {
-  return characters > leftOut * maxModelTokens * longestToken;
+/** Returns whether a text has too many characters to fit the model, however it is tokenized. */
+function cannotFit(characters: number, card: TextCard, codec: TextCodec): boolean {
+  return characters > maxFittingCharacters(card, codec);
 }
 
-function tooLong(
-  prompt: TextRequest['prompt'],
+function maxFittingCharacters({ maxModelTokens }: TextCard, { longestToken }: TextCodec): number {
+  return maxShrinkFactor * maxModelTokens * longestToken;
+}
+
+function tooLongProblem(
+  prompt: TextBody['prompt'],
   characters: number,
   { id, maxModelTokens: limit }: TextCard,
   { longestToken }: TextCodec,
@@ -143,29 +182,34 @@ function tooLong(
   return {
     field,
     code: 'context_length_exceeded',
-    message: `${field} ${came}, at least ${tokens} tokens, expected at most ${limit - 1}: ${id} reads and writes ${limit} together`,
+    message: `${field} ${came}, at least ${tokens} tokens, expected at most ${limit - 1}: ${describeContext(id, limit)}`,
   };
 }
 
+/** Describes the context limit. LiteLLM and LangChain match the first words. */
+function describeContext(id: string, limit: number): string {
+  return `this model's maximum context length is ${limit} tokens, which ${id} reads and writes together`;
+}
+
 function lengthProblems(
-  { max_tokens: maxTokens, prompt, messages }: TextRequest,
+  { max_tokens: maxTokens, prompt, messages }: TextBody,
   card: TextCard,
   promptTokens: number,
 ): FieldProblem[] {
   const { maxModelTokens: limit, block } = card;
   const code = 'context_length_exceeded';
-  const left = roomAfter(card, promptTokens);
+  const left = remainingTokens(card, promptTokens);
   if (left <= 0) {
     const field = messages === undefined ? 'prompt' : 'messages';
-    const most = certainlyTooMany(card);
-    // Of more than these nobody has counted all.
-    const count = promptTokens > most ? `at least ${most}` : promptTokens;
+    const max = tokenReadLimit(card);
+    // Reading stops at this count, so the exact number is unknown above it.
+    const count = promptTokens > max ? `at least ${max}` : promptTokens;
     const came = prompt === undefined ? 'have' : 'has';
     return [
       {
         field,
         code,
-        message: `${field} ${came} ${count} tokens, expected at most ${limit - (block?.size ?? 1)}: ${card.id} reads and writes ${limit} together`,
+        message: `${field} ${came} ${count} tokens, expected at most ${limit - (block?.size ?? 1)}: ${describeContext(card.id, limit)}`,
       },
     ];
   }
@@ -175,23 +219,23 @@ function lengthProblems(
     {
       field: 'max_tokens',
       code,
-      message: `max_tokens is ${maxTokens}, expected at most ${left}: ${card.id} reads and writes ${limit} tokens together${pieces}, and the prompt has ${promptTokens}`,
+      message: `max_tokens is ${maxTokens}, expected at most ${left}: ${describeContext(card.id, limit)}${pieces}, and the prompt has ${promptTokens}`,
     },
   ];
 }
 
 function fillDefaults(
-  request: TextRequest,
+  request: TextBody,
   card: TextCard,
   prompt: readonly number[],
-  { drawSeed }: RequestOptions,
+  { drawSeed }: RequestPolicy,
 ): TextInput {
   const { defaults } = card;
   const { stop = [] } = request;
   return {
     prompt,
     n: request.n ?? 1,
-    maxTokens: request.max_tokens ?? Math.min(defaults.maxTokens, roomAfter(card, prompt.length)),
+    maxTokens: request.max_tokens ?? Math.min(defaults.maxTokens, remainingTokens(card, prompt.length)),
     temperature: request.temperature ?? defaults.temperature,
     topP: request.top_p ?? defaults.topP,
     topK: request.top_k ?? defaults.topK,
@@ -200,7 +244,7 @@ function fillDefaults(
     frequencyPenalty: request.frequency_penalty ?? 0,
     logitBias: request.logit_bias ?? {},
     ...(request.logprobs === true && { logprobs: request.top_logprobs ?? 0 }),
-    seed: request.seed ?? drawSeed(),
+    seed: seedOf(request.seed) ?? drawSeed(),
     stop: typeof stop === 'string' ? [stop] : stop,
     ignoreEos: request.ignore_eos ?? false,
     ...(request.max_nfe !== undefined && { maxCalls: request.max_nfe }),

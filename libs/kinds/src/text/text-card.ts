@@ -1,32 +1,38 @@
 import type { ModelCard } from '@darkroom/core';
 
-/** One token after the other, or a block of masked tokens that is denoised in place. */
+/** Generation mode: one token after the other, or a block of masked tokens that is denoised in place. */
 export type TextMode = 'autoregressive' | 'block_diffusion';
 
-/** What a model of text can do. */
+/** Capabilities of a text model. */
 export interface TextCard extends ModelCard {
   kind: 'text';
   mode: TextMode;
-  /** Tokens that it reads and writes together at most: as many as the model was made for, or as its worker has room for. */
+  /** Maximum tokens of prompt and output together: the context length, or less if the worker has not enough memory. */
   maxModelTokens: number;
-  /** Ids of tokens are below this. The codec may have more that the model does not read, such as those of pictures. */
+  /** Token ids are below this. The codec may have more tokens that the model does not read, such as image tokens. */
   vocabularySize: number;
-  /** What turns text into ids and back, by the name under which the store keeps it: the SHA-256 of its bytes, in hex. */
+  /** Name of the tokenizer document in the store: the SHA-256 of its bytes, in hex. */
   codec: string;
-  /** Whether there is a template for messages; one without takes prompts only. */
+  /** False if the model has no chat template and takes prompts only. */
   hasChatTemplate: boolean;
-  /** Whether that template knows tools. */
+  /** True if the chat template supports tools. */
   hasTools: boolean;
-  /** What is meant where a request does not say, as its generation_config.json has it. */
+  /** Defaults for fields that a request omits, from generation_config.json. */
   defaults: { maxTokens: number; temperature: number; topP: number; topK: number };
-  /** Of block diffusion: tokens of a block, and how probable a token must be to be kept (0–1). */
+  /** Block diffusion only: tokens per block, and the probability (0–1) from which a token is kept. */
   block?: { size: number; confidenceThreshold: number };
-  /** Whether a row has the same bytes whoever shares its steps; if not, why. */
+  /** Batch invariance: a row yields the same bytes regardless of the other rows in its batch. `reason`: why not. */
   deterministic: { is: true } | { is: false; reason: string };
 }
 
-/** Tokens that a model has room to write after a prompt: of block diffusion whole blocks. 0 or less: the prompt is too long. */
-export function roomAfter({ maxModelTokens, block }: Pick<TextCard, 'maxModelTokens' | 'block'>, promptTokens: number) {
+/**
+ * Returns the number of tokens that fit the context after a prompt; for block diffusion, of full blocks. 0 or less: the
+ * prompt is too long.
+ */
+export function remainingTokens(
+  { maxModelTokens, block }: Pick<TextCard, 'maxModelTokens' | 'block'>,
+  promptTokens: number,
+) {
   const left = maxModelTokens - promptTokens;
   return block === undefined ? left : left - (left % block.size);
 }

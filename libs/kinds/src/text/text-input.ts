@@ -1,96 +1,127 @@
 import type { CallMarkup } from './form/call-markup.ts';
 import type { TextForm } from './form/form-schema.ts';
 
-/** What a text must be like, as xgrammar's structural tags say it. Who matches texts with it reads it, and nobody else. */
-export type TextConstraint = Readonly<Record<string, unknown>>;
+interface Tag {
+  readonly type: 'tag';
+  readonly begin: string;
+  readonly content: TextConstraint;
+  readonly end: string;
+}
 
-/** A text request after validation, with every default filled in: all that an engine needs to write the same bytes again. */
+/** Constraint on the generated text. `isSlow`: takes long to compile, so engines compile it apart from others. */
+export type TextConstraint = { readonly isSlow?: boolean } & (
+  | { readonly type: 'json_schema'; readonly json_schema: unknown }
+  /** Regular expression in JavaScript syntax; the full text must match. */
+  | { readonly type: 'regex'; readonly pattern: string }
+  /** GBNF whose start rule is `root`. */
+  | { readonly type: 'grammar'; readonly grammar: string }
+  | { readonly type: 'or'; readonly elements: readonly TextConstraint[] }
+  | Tag
+  /** One tag or more, without text between them. */
+  | {
+      readonly type: 'tags_with_separator';
+      readonly tags: readonly Tag[];
+      readonly separator: string;
+      readonly stop_after_first: boolean;
+    }
+  /** Free text; after the trigger, the text must continue as a tag that begins with the trigger. */
+  | {
+      readonly type: 'triggered_tags';
+      readonly trigger: string;
+      readonly tags: readonly Tag[];
+      readonly stop_after_first: boolean;
+    }
+);
+
+/** Validated input of a text request with every default filled in: an engine reproduces the same bytes from it. */
 export interface TextInput {
-  /** Ids of tokens, at least 1; with messages, as the model's template renders them. */
+  /** Token ids, at least 1; of messages, the ids of the rendered chat template. */
   prompt: readonly number[];
-  /** Texts, 1–10. Text `i` has the seed `seed + i` (modulo 2³²). */
+  /** Number of prompt tokens, if the prompt itself is no longer stored. */
+  promptTokens?: number;
+  /** Number of texts, 1–10. Text `i` has the seed `seed + i` (modulo 2³²). */
   n: number;
-  /** Tokens that are written at most, at least 1. Prompt and these fit the model. */
+  /** Maximum tokens to generate, at least 1. Prompt and output together fit the context. */
   maxTokens: number;
-  /** 0 takes the most probable token always; at most 2. */
+  /** 0–2; 0 always takes the most probable token. */
   temperature: number;
-  /** 0 < p ≤ 1; 1 takes all. */
+  /** 0 < p ≤ 1; 1 disables the cut. */
   topP: number;
-  /** Tokens; 0 takes all. */
+  /** Number of tokens; 0 disables the cut. */
   topK: number;
-  /** 0–1 of the best token's probability; 0 takes all. */
+  /** 0–1, relative to the best token's probability; 0 disables the cut. */
   minP: number;
-  /** −2 to 2, as OpenAI has them: counted over what was written, not the prompt. */
+  /** −2 to 2, as defined by OpenAI: counted over the generated tokens, not the prompt. */
   presencePenalty: number;
   frequencyPenalty: number;
   /** Added to logits, by token id: −100 to 100. */
   logitBias: Readonly<Record<string, number>>;
-  /** How many alternatives are said for each token, 0–20; absent when no probabilities are said. */
+  /** Number of alternatives reported for each token, 0–20; absent if no log probabilities are requested. */
   logprobs?: number;
   /** 0 to 2³²−1. */
   seed: number;
-  /** Texts that end it, at most 16; none of them is sent, nor a part of one. */
+  /** Stop strings, at most 16; neither they nor parts of them are emitted. */
   stop: readonly string[];
-  /** Writes on after the end token, until `maxTokens`. */
+  /** Continues generation after the end token, until `maxTokens`. */
   ignoreEos: boolean;
-  /** Of block diffusion: calls of the model at most, and the probability at which a token is kept (0–1). */
+  /** Block diffusion only: maximum model calls, and the probability (0–1) from which a token is kept. */
   maxCalls?: number;
   confidenceThreshold?: number;
-  /** Tokens that are kept in each call, in place of those above the threshold. */
+  /** Block diffusion only: number of tokens kept in each call, instead of those above the threshold. */
   tokensPerCall?: number;
-  /** Only what it allows is written. Token by token only, and not beside `ignoreEos`. */
+  /** Constrains the text. Autoregressive models only; excludes `ignoreEos`. */
   constraint?: TextConstraint;
-  /** What `constraint` was made of, as it was asked for; as private as the prompt. */
+  /** The request's fields that `constraint` was built from; as private as the prompt. */
   form?: TextForm;
-  /** Where tools may be called: how calls stand in the text. */
+  /** Markup of tool calls in the text; absent if no tools may be called. */
   callMarkup?: CallMarkup;
-  /** What the route it came by shows of it again, and goes on with; no engine reads either. `said` is as private as the prompt. */
+  /** State of the API route, unused by engines: `shown` for responses, `said` for follow-ups (private like prompts). */
   shown?: Readonly<Record<string, unknown>>;
   said?: Readonly<Record<string, unknown>>;
 }
 
-/** What stands in a snapshot for a token that is not known yet; its id there is that of the model's mask. */
+/** Placeholder in a snapshot for a token that is still masked; its id there is the id of the model's mask token. */
 export const maskText = '░';
 
 /**
- * The facts of a piece of text: of a `delta`, or of a `snapshot`, whose ids are those of its whole block. Joined pieces append
- * strings and keep the later numbers. The end token is in no piece, nor are tokens of a stop text: `done` of a piece that stays
- * is the number of ids in all pieces up to it.
+ * Fields of a text chunk: of a `delta`, or of a `snapshot`, which has the ids of its full block. Joining chunks appends
+ * strings and keeps the later numbers. End tokens and tokens of stop strings are in no chunk: `done` of a final chunk
+ * is the number of ids in all chunks up to it.
  */
 export interface TextPieceFacts {
-  /** Ids of its tokens, each with a comma behind it: `12,7,`. */
+  /** Token ids, each followed by a comma: `12,7,`. */
   ids: string;
-  /** Of block diffusion: calls of the model after the prompt, up to this piece. */
+  /** Block diffusion only: model calls after the prompt, up to this chunk. */
   calls?: number;
-  /** Of block diffusion: 1 in the last snapshot of a block. What stands in it stays. */
+  /** Block diffusion only: 1 in the last snapshot of a block, which no longer changes. */
   settled?: number;
-  /** For each token one line of JSON, ended by a line feed: `TokenLogprob`. */
+  /** One line of JSON per token (`TokenLogprob`), each ended by a line feed. */
   logprobs?: string;
 }
 
 export interface TokenLogprob {
   token: string;
-  /** Natural logarithm, after penalties and bias, before temperature and cuts: what OpenAI's says. */
+  /** Natural logarithm, after penalties and bias, before temperature and cuts, as in OpenAI's API. */
   logprob: number;
   /** UTF-8. */
   bytes: readonly number[];
   top: readonly { token: string; logprob: number; bytes: readonly number[] }[];
 }
 
-/** The facts of a finished text. */
+/** Metadata of a finished text. */
 export interface TextOutputFacts {
   finish_reason: 'stop' | 'length';
-  /** The stop text that ended it; absent otherwise. */
+  /** The stop string that ended the text; absent otherwise. */
   stop?: string;
   prompt_tokens: number;
   completion_tokens: number;
-  /** Of the prompt, those that an earlier request had left in the cache. */
+  /** Prompt tokens that were in the prefix cache. */
   cached_tokens: number;
-  /** Calls of the model after the prompt. */
+  /** Model calls after the prompt. */
   calls: number;
 }
 
-/** Prompt and answers, in tokens through the model: a written token takes a step of its own. */
+/** Returns the cost in tokens through the model: the prompt once, and the maximum output of each text. */
 export function textCost({ prompt, maxTokens, n }: Pick<TextInput, 'prompt' | 'maxTokens' | 'n'>): number {
   return prompt.length + n * maxTokens;
 }

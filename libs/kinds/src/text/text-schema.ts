@@ -1,29 +1,25 @@
-/** The body of `POST /v1/predict` for a model of text. Routes of other systems make one of what they were sent. */
+/** Schema of the body of `POST /v1/predict` for text models. Compatible routes convert their bodies to it. */
 import { z } from 'zod';
-import { finiteNumber, textOf, wholeNumber } from '../field-types.ts';
-import { maxSeed, requestFields } from '../request-fields.ts';
+import { finiteNumber, textField, integerField } from '../field-types.ts';
+import { ignoredFields, requestFields } from '../request-fields.ts';
 import { formFields, functionName } from './form/form-schema.ts';
+import { biasExpected, maxMessages, maxTextCharacters, maxTokenId, promptExpected } from './text-limits.ts';
 
-/** UTF-16 units of a prompt, and of all messages together: several times what models read. */
-export const maxTextCharacters = 1_000_000;
-const maxMessages = 1000;
-/** Texts of a request; each takes room of its own. */
+/** Maximum texts per request; each takes slots of its own. */
 export const maxTexts = 10;
 const maxStops = 16;
 const maxStopCharacters = 256;
-const maxBiases = 1024;
 export const maxTopLogprobs = 20;
-/** No model writes more in one answer. */
+/** Maximum of `max_tokens`; no model writes more in one answer. */
 const maxTokenCount = 1_000_000;
 
 const { model, ...otherRequestFields } = requestFields;
 
-const promptExpected = `text of 1 to ${maxTextCharacters} characters, or a list of ids of tokens`;
-const messagesExpected = `a list of 1 to ${maxMessages} messages {"role", "content"}`;
 const togetherExpected = `messages of at most ${maxTextCharacters} characters together`;
+const messagesExpected = `a list of 1 to ${maxMessages} messages {"role", "content"}`;
 const stopExpected = `a text of 1 to ${maxStopCharacters} characters, or a list of at most ${maxStops}`;
+const seedExpected = 'a whole number of 64 bits, or -1 for a random one';
 const shareExpected = 'a number above 0, at most 1';
-const biasExpected = `an object of at most ${maxBiases} numbers from -100 to 100 by ids of tokens`;
 
 const callsExpected = 'a list of calls {"id", "type": "function", "function": {"name", "arguments"}}';
 const callSchema = z.looseObject(
@@ -41,7 +37,7 @@ const callSchema = z.looseObject(
 
 const messageSchema = z.looseObject(
   {
-    role: textOf(1, 64),
+    role: textField(1, 64),
     content: z
       .string({ error: 'text' })
       .max(maxTextCharacters, { error: `text of at most ${maxTextCharacters} characters` }),
@@ -49,10 +45,10 @@ const messageSchema = z.looseObject(
   },
   { error: 'a message {"role", "content"}' },
 );
-/** A turn of a conversation. What else it has is for the model's template. */
+/** A message of a conversation. Other fields are passed to the model's chat template. */
 export type TextMessage = z.infer<typeof messageSchema>;
 
-/** UTF-16 units of all that is said. */
+/** Returns the UTF-16 units of the contents of all messages. */
 export function charactersOf(messages: readonly TextMessage[]): number {
   return messages.reduce((sum, { content }) => sum + content.length, 0);
 }
@@ -62,15 +58,15 @@ const stopText = z
   .min(1, { error: stopExpected })
   .max(maxStopCharacters, { error: stopExpected });
 
-/** Strict, as the body of pictures is. */
+/** Strict, like the body of image requests: unknown fields are rejected. */
 export const textSchema = z.strictObject({
   model,
   prompt: z
     .union(
       [
-        textOf(1, maxTextCharacters),
+        textField(1, maxTextCharacters),
         z
-          .array(wholeNumber(0, 2 ** 31))
+          .array(integerField(0, maxTokenId))
           .min(1, { error: promptExpected })
           .max(maxTextCharacters, { error: promptExpected }),
       ],
@@ -78,7 +74,7 @@ export const textSchema = z.strictObject({
     )
     .optional()
     .meta({
-      description: 'What to continue, as text or as ids of tokens. Instead of `messages`.',
+      description: 'Text to continue, as a string or as token ids. Instead of `messages`.',
       example: 'Once upon a time',
     }),
   messages: z
@@ -88,74 +84,90 @@ export const textSchema = z.strictObject({
     .refine((messages) => charactersOf(messages) <= maxTextCharacters, { error: togetherExpected })
     .optional()
     .meta({
-      description: 'What to answer, by the template of the model. Instead of `prompt`.',
+      description: 'Conversation to answer, rendered with the chat template of the model. Instead of `prompt`.',
       example: [{ role: 'user', content: 'something sweet' }],
     }),
-  max_tokens: wholeNumber(1, maxTokenCount)
+  max_tokens: integerField(1, maxTokenCount)
     .optional()
-    .meta({ description: 'Tokens to write at most. Default: the model’s.', example: 24 }),
+    .meta({ description: 'Maximum number of tokens to generate. Default: the model’s.', example: 24 }),
   temperature: finiteNumber(0, 2)
     .optional()
-    .meta({ description: '0 takes the most probable token. Default: the model’s.' }),
+    .meta({ description: '0 always takes the most probable token. Default: the model’s.' }),
   top_p: z
     .number({ error: shareExpected })
     .gt(0, { error: shareExpected })
     .max(1, { error: shareExpected })
     .optional()
-    .meta({ description: 'The most probable tokens that have this much together. Default: the model’s.' }),
-  top_k: wholeNumber(0, maxTokenCount)
+    .meta({
+      description: 'Samples from the most probable tokens whose probabilities add up to this. Default: the model’s.',
+    }),
+  top_k: integerField(0, maxTokenCount)
     .optional()
-    .meta({ description: 'The most probable tokens; 0 is all. Default: the model’s.' }),
+    .meta({ description: 'Samples from this many most probable tokens; 0 is all. Default: the model’s.' }),
   min_p: finiteNumber(0, 1)
     .optional()
-    .meta({ description: 'Tokens at least so probable, in parts of the most probable one. Default: 0.' }),
+    .meta({ description: 'Minimum probability of a token, relative to the most probable one. Default: 0.' }),
   presence_penalty: finiteNumber(-2, 2)
     .optional()
-    .meta({ description: 'Against tokens that were written before. Default: 0.' }),
+    .meta({ description: 'Penalty for tokens that were generated before. Default: 0.' }),
   frequency_penalty: finiteNumber(-2, 2)
     .optional()
-    .meta({ description: 'The same, for each time they were. Default: 0.' }),
+    .meta({ description: 'Penalty for tokens that were generated before, once per occurrence. Default: 0.' }),
   logit_bias: z
     .record(z.string().regex(/^\d{1,9}$/, { error: biasExpected }), finiteNumber(-100, 100), { error: biasExpected })
-    .refine((biases) => Object.keys(biases).length <= maxBiases, { error: biasExpected })
     .optional()
-    .meta({ description: 'Added to the logits of tokens, by their ids. Default: none.' }),
+    .meta({ description: 'Values to add to the logits of tokens, by token id. Default: none.' }),
   logprobs: z
     .boolean({ error: 'true or false' })
     .optional()
-    .meta({ description: 'Whether to say how probable each token was. Default: false.' }),
-  top_logprobs: wholeNumber(0, maxTopLogprobs)
+    .meta({ description: 'Whether to return the log probability of each token. Default: false.' }),
+  top_logprobs: integerField(0, maxTopLogprobs)
     .optional()
-    .meta({ description: 'So many other tokens too. Default: 0.' }),
-  n: wholeNumber(1, maxTexts).optional().meta({ description: 'Texts; text i has the seed `seed + i`. Default: 1.' }),
-  seed: wholeNumber(0, maxSeed)
+    .meta({ description: 'Number of most probable alternatives to return for each token. Default: 0.' }),
+  n: integerField(1, maxTexts)
     .optional()
-    .meta({ description: 'The same seed and parameters give the same text. Default: random; the result tells it.' }),
+    .meta({ description: 'Number of texts; text i has the seed `seed + i`. Default: 1.' }),
+  seed: z
+    .number({ error: seedExpected })
+    .refine((seed) => Number.isInteger(seed) && seed >= -(2 ** 63) && seed <= 2 ** 64, { error: seedExpected })
+    .optional()
+    .meta({
+      description:
+        'The same seed and parameters give the same text. A seed of more than 32 bits is folded to 32; the result has the folded one. Default, and -1: random.',
+    }),
   stop: z
     .union([stopText, z.array(stopText).max(maxStops)], { error: stopExpected })
     .optional()
-    .meta({ description: 'Texts that end it, and are not part of it. Default: none.' }),
+    .meta({ description: 'Strings at which generation ends; they are not part of the text. Default: none.' }),
   ignore_eos: z
     .boolean({ error: 'true or false' })
     .optional()
-    .meta({ description: 'Write on to max_tokens. Default: false.' }),
+    .meta({ description: 'Ignore the end token and generate max_tokens. Default: false.' }),
   ...formFields,
-  max_nfe: wholeNumber(1, maxTokenCount)
+  max_nfe: integerField(1, maxTokenCount)
     .optional()
-    .meta({ description: 'Of block diffusion: calls of the model at most. Default: as many as it takes.' }),
+    .meta({ description: 'Block diffusion only: maximum number of model calls. Default: no limit.' }),
   confidence_threshold: finiteNumber(0, 1)
     .optional()
-    .meta({ description: 'Of block diffusion: how probable a token must be to stay. Default: the model’s.' }),
-  tokens_per_step: wholeNumber(1, 1024).optional().meta({
-    description: 'Of block diffusion: so many tokens stay in each call, instead of those above the threshold.',
+    .meta({ description: 'Block diffusion only: probability from which a token is kept. Default: the model’s.' }),
+  tokens_per_step: integerField(1, 1024).optional().meta({
+    description: 'Block diffusion only: number of tokens kept in each call, instead of those above the threshold.',
   }),
   ...otherRequestFields,
+  ...ignoredFields,
 });
 
-/** A body that passed the schema. */
-export type TextRequest = z.infer<typeof textSchema>;
+/** Folds a seed of 64 bits to 32; returns undefined if a random seed is requested. */
+export function seedOf(seed: number | undefined): number | undefined {
+  if (seed === undefined || seed === -1) return undefined;
+  const bits = BigInt.asUintN(64, BigInt(seed));
+  return Number((bits ^ (bits >> 32n)) & 0xffff_ffffn);
+}
 
-/** Our fields by what people used to other systems call them. */
+/** A body that was validated against the schema. */
+export type TextBody = z.infer<typeof textSchema>;
+
+/** Our field names by the names that other systems have for them; error messages suggest them. */
 export const foreignTextFields: Readonly<Record<string, string>> = {
   max_completion_tokens: 'max_tokens',
   max_new_tokens: 'max_tokens',

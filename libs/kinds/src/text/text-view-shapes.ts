@@ -1,14 +1,18 @@
-/** The fields of what clients see of texts, for the OpenAPI document and for tests. */
+/** Response fields of text requests and models, for the OpenAPI document and for tests. */
 import { z } from 'zod';
 import { toolCallSchema } from './form/tool-call-view.ts';
 import { textSchema } from './text-schema.ts';
 
 const count = z.int().min(0);
 
-/** Of a request, beside its result. */
+/** Fields of a request in addition to its result. */
 export const textRequestShape = {
   tokens: count.meta({ description: 'Tokens written, over all texts of the request.' }),
-  progress: z.number().min(0).max(1).meta({ description: 'Of max_tokens; 1 when it has succeeded.' }),
+  progress: z
+    .number()
+    .min(0)
+    .max(1)
+    .meta({ description: 'Share of max_tokens generated so far; 1 if the request has succeeded.' }),
   seed: count,
   texts: z
     .array(
@@ -18,10 +22,10 @@ export const textRequestShape = {
         tool_calls: z
           .array(toolCallSchema)
           .optional()
-          .meta({ description: 'Calls of tools in the text, if there are any.' }),
+          .meta({ description: 'Tool calls in the text, if there are any.' }),
       }),
     )
-    .meta({ description: 'What stands by now, and in the end.' }),
+    .meta({ description: 'The texts so far; complete once the request has ended.' }),
   parameters: textSchema
     .omit({
       priority: true,
@@ -29,6 +33,8 @@ export const textRequestShape = {
       start_timeout_s: true,
       webhook_url: true,
       webhook_events: true,
+      user: true,
+      metadata: true,
     })
     .required({ model: true, n: true, seed: true })
     .extend({
@@ -37,37 +43,41 @@ export const textRequestShape = {
         .nullable()
         .meta({
           description:
-            'Ids of tokens. Of a model that another server runs, what was sent; null beside `messages`. Null when the request has ended on a server that does not keep prompts.',
+            'Token ids; for a model that another server runs, the prompt as sent. Null with `messages`, and once the request has ended if the server does not retain prompts.',
         }),
     })
     .meta({
       description:
-        'All that made the texts, as a body that makes the same ones again. Of a model that another server runs only what was asked for.',
+        'A body that reproduces the same texts. For a model that another server runs, only the fields that were sent.',
     }),
 };
 
 export const textResultShape = {
   usage: z.strictObject({
     prompt_tokens: count,
-    completion_tokens: count,
+    completion_tokens: count.meta({
+      description: 'Tokens generated so far, if the request is running or was canceled.',
+    }),
     total_tokens: count,
-    cached_tokens: count.meta({ description: 'Of the prompt, what an earlier request had left in the cache.' }),
-    nfe: count.meta({ description: 'Calls of the model after the prompt.' }),
+    cached_tokens: count.meta({ description: 'Prompt tokens that were in the cache.' }),
+    nfe: count.meta({ description: 'Model calls after the prompt, of finished texts.' }),
   }),
   finish_reasons: z.array(z.enum(['stop', 'length'])).meta({ description: 'One per finished text.' }),
 };
 
-/** Of a model. */
+/** Fields of a model. */
 export const textModelShape = {
   mode: z.enum(['autoregressive', 'block_diffusion']),
-  max_model_len: count.optional().meta({ description: 'Tokens that it reads and writes together, where it is known.' }),
+  max_model_len: count.optional().meta({ description: 'Maximum tokens of prompt and output together, if known.' }),
   vocabulary_size: count.optional(),
-  has_chat_template: z.boolean().meta({ description: 'Whether it takes `messages`.' }),
+  has_chat_template: z.boolean().meta({ description: 'Whether the model takes `messages`.' }),
   has_tools: z
     .boolean()
     .optional()
-    .meta({ description: 'Whether it calls tools. Absent where only the server that runs it knows.' }),
-  deterministic: z.boolean().meta({ description: 'Whether a text has the same bytes whoever shares its steps.' }),
+    .meta({ description: 'Whether the model calls tools. Absent if only the server that runs the model knows.' }),
+  deterministic: z
+    .boolean()
+    .meta({ description: 'Whether a text has the same bytes regardless of the requests in its batch.' }),
   deterministic_reason: z.string().optional(),
   block_size: count.optional(),
   defaults: z
@@ -79,5 +89,5 @@ export const textModelShape = {
       confidence_threshold: z.number().optional(),
     })
     .optional()
-    .meta({ description: 'Absent of a model that another server runs: they are that server’s.' }),
+    .meta({ description: 'Absent for a model that another server runs: that server applies its own.' }),
 };

@@ -1,5 +1,5 @@
-/** What clients see of texts: in polls, streams, webhooks and the list of models. */
-import type { Facts, OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
+/** Views of text requests for polls, streams, webhooks and the list of models. */
+import type { Metadata, OutputInfo, OutputProgress, RequestSnapshot } from '@darkroom/core';
 import type { z } from 'zod';
 import type { EventView, KindEvent, ResultViewOptions } from '../kind.ts';
 import { readCalls } from './form/call-reader.ts';
@@ -11,7 +11,7 @@ import { isForUpstream, type UpstreamTextCard, type UpstreamTextInput } from './
 
 type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
 
-/** Without the prompt after the end, where prompts are not kept. */
+/** A stored text input. The prompt is absent after the end if prompts are not retained. */
 export type StoredTextInput = Omit<TextInput, 'prompt' | 'stop' | 'logitBias'> & Partial<TextInput>;
 
 export function textOutputFacts(output: OutputInfo): TextOutputFacts {
@@ -20,7 +20,7 @@ export function textOutputFacts(output: OutputInfo): TextOutputFacts {
   return { finish_reason, ...(stop !== undefined && { stop }), prompt_tokens, completion_tokens, cached_tokens, calls };
 }
 
-/** Of all texts together: the prompt is counted once. */
+/** Returns the usage of all texts together; the prompt is counted once. */
 export function textUsage(outputs: readonly OutputInfo[]): View<typeof textResultShape>['usage'] {
   const facts = outputs.map((output) => textOutputFacts(output));
   const completion = facts.reduce((sum, { completion_tokens: tokens }) => sum + tokens, 0);
@@ -34,25 +34,27 @@ export function textUsage(outputs: readonly OutputInfo[]): View<typeof textResul
   };
 }
 
-/** What a webhook brings: each text, or where it is. */
-type ToldText = { index: number } & ({ text: string } | { url: string; bytes: number });
+/** A text in a webhook: the text itself, or its URL. */
+type WebhookText = { index: number } & ({ text: string } | { url: string; bytes: number });
 
-/** `inlined`: of those whose bytes are here; absent where texts stand elsewhere in the answer. */
+/** Returns the result. `inlined` has the bytes of texts to include; absent if the response has the texts elsewhere. */
 export function textResultView(
   id: string,
   outputs: readonly OutputInfo[],
-  { inlined }: ResultViewOptions = {},
-): View<typeof textResultShape> & { texts?: ToldText[] } {
+  { inlined, urlOf = (path) => path }: ResultViewOptions = {},
+): View<typeof textResultShape> & { texts?: WebhookText[] } {
   return {
-    ...(inlined && { texts: outputs.map((output) => toldText(id, output, inlined.get(output.index))) }),
+    ...(inlined && {
+      texts: outputs.map((output) => toWebhookText(urlOf(`/v1/predict/${id}`), output, inlined.get(output.index))),
+    }),
     usage: textUsage(outputs),
     finish_reasons: outputs.map((output) => textOutputFacts(output).finish_reason),
   };
 }
 
-function toldText(id: string, { index, bytes }: OutputInfo, data: Uint8Array | undefined): ToldText {
+function toWebhookText(url: string, { index, bytes }: OutputInfo, data: Uint8Array | undefined): WebhookText {
   if (data !== undefined) return { index, text: new TextDecoder().decode(data) };
-  return { index, url: `/v1/predict/${id}`, bytes };
+  return { index, url, bytes };
 }
 
 export function textProgressView({ index, done, total }: OutputProgress): {
@@ -82,8 +84,8 @@ export function textEventView(_id: string, event: KindEvent): EventView {
   }
 }
 
-/** What is said of a piece of text beside the text. */
-export function pieceView(facts: Facts = {}): {
+/** Returns the fields of a text chunk other than its text. */
+export function pieceView(facts: Metadata = {}): {
   token_ids?: number[];
   nfe?: number;
   logprobs?: unknown[];
@@ -96,12 +98,12 @@ export function pieceView(facts: Facts = {}): {
   };
 }
 
-/** `12,7,` */
+/** Parses ids such as `12,7,`. */
 function idsOf(ids: string): number[] {
   return ids.split(',').slice(0, -1).map(Number);
 }
 
-/** A line of JSON for each token. */
+/** Parses one line of JSON per token. */
 function logprobsOf(lines: string): unknown[] {
   return lines
     .split('\n')
@@ -110,21 +112,34 @@ function logprobsOf(lines: string): unknown[] {
 }
 
 export function textRequestView(
-  { id, state, done, input, model, outputs }: RequestStatus,
+  { id, state, done, input, model, outputs }: RequestSnapshot,
   texts: readonly string[],
-): View<typeof textRequestShape> {
+): View<typeof textRequestShape> & Pick<View<typeof textResultShape>, 'usage'> {
   const stored = input as StoredTextInput | UpstreamTextInput;
   return {
-    // In the end with those that have no text: what ended it.
+    // After the end, includes tokens without text, such as the end token.
     tokens: state === 'succeeded' ? textUsage(outputs).completion_tokens : done,
     progress: state === 'succeeded' ? 1 : Math.min(1, done / (stored.n * stored.maxTokens)),
     seed: stored.seed,
     texts: texts.map((text, index) => ({ index, text, ...callsIn(id, { index, text }, stored) })),
-    parameters: isForUpstream(stored) ? askedParameters(model, stored) : parametersOf(model, stored),
+    parameters: isForUpstream(stored) ? upstreamParameters(model, stored) : parametersOf(model, stored),
+    usage: usageSoFar(outputs, { done, input: stored }),
   };
 }
 
-/** The calls of tools in a text, if it may have some. */
+/** Returns the usage of a request in any state; for unfinished texts, the tokens known so far. */
+function usageSoFar(
+  outputs: readonly OutputInfo[],
+  { done, input }: { done: number; input: StoredTextInput | UpstreamTextInput },
+): View<typeof textResultShape>['usage'] {
+  const usage = textUsage(outputs);
+  const known = isForUpstream(input) ? 0 : (input.prompt?.length ?? input.promptTokens ?? 0);
+  const prompt = outputs.length > 0 ? usage.prompt_tokens : known;
+  const completion = Math.max(usage.completion_tokens, done);
+  return { ...usage, prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
+}
+
+/** Returns the tool calls in a text, if the request has tools. */
 function callsIn(
   id: string,
   { index, text }: { index: number; text: string },
@@ -135,7 +150,7 @@ function callsIn(
   return calls.length === 0 ? {} : { tool_calls: calls.map((call, at) => toolCallView(call, { id, index, at })) };
 }
 
-/** Everything that made the texts, as a body that makes the same ones again. */
+/** Returns a body that reproduces the same texts. */
 function parametersOf(model: string, input: StoredTextInput): View<typeof textRequestShape>['parameters'] {
   const { logprobs, maxCalls, confidenceThreshold, tokensPerCall } = input;
   return {
@@ -161,12 +176,12 @@ function parametersOf(model: string, input: StoredTextInput): View<typeof textRe
   };
 }
 
-/** What was not asked for was the server's to choose. */
-function askedParameters(
+/** Returns the fields that were sent; the upstream server chose the others. */
+function upstreamParameters(
   model: string,
-  { asked, n, seed }: UpstreamTextInput,
+  { params, n, seed }: UpstreamTextInput,
 ): View<typeof textRequestShape>['parameters'] {
-  const { prompt = null, ...others } = asked;
+  const { prompt = null, ...others } = params;
   return { model, ...others, prompt, n, seed };
 }
 

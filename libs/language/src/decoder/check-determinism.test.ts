@@ -7,7 +7,7 @@ interface ToyCache {
   sum: number;
 }
 
-/** Logits of one number; `spoil` is how much a call's layout changes it. */
+/** A decoder with a single logit per position. `spoil` returns the error that a call's layout adds to it. */
 function toy(
   spoil: (reads: readonly DecoderRead<ToyCache>[], read: DecoderRead<ToyCache>) => number,
 ): Decoder<ToyCache> {
@@ -16,7 +16,7 @@ function toy(
     createCache: () => ({ length: 0, sum: 0 }),
     copyCache: () => expect.fail('nothing is copied'),
     runByParts: () => expect.fail('all are run as a whole'),
-    roomOf: ({ length }) => length,
+    memoryOf: ({ length }) => length,
     releaseCache: () => {},
     run(reads) {
       const logits = reads.map((read) => {
@@ -33,30 +33,30 @@ function toy(
 const check = (decoder: Decoder<ToyCache>, isCausal = true, maxModelTokens = 256) =>
   checkDeterminism({ decoder, vocabularySize: 100, maxModelTokens, width: 1, isCausal });
 
-describe('rows of a graph', () => {
+describe('checkDeterminism', () => {
   const yes = { is: true };
 
-  it('keep their bits where nothing changes them', async () => {
-    expect(await check(toy(() => 0))).toEqual({ deterministic: yes, singlesAsPieces: true });
+  it('reports determinism if no layout changes a row', async () => {
+    expect(await check(toy(() => 0))).toEqual({ deterministic: yes, singlesMatchChunks: true });
   });
 
-  it('do not where the longest row of a call does', async () => {
+  it('reports rows that change with the longest row of a call', async () => {
     const spoiled = toy((reads) => (Math.max(...reads.map(({ cache }) => cache.length)) > 100 ? 0.5 : 0));
     const reason = 'the last bits of a row change with the rows that share its steps';
     expect(await check(spoiled)).toMatchObject({ deterministic: { is: false, reason } });
-    // There is no such row where there is no room for one.
+    // A limit of 100 tokens leaves the longest row out.
     expect(await check(spoiled, true, 100)).toMatchObject({ deterministic: yes });
   });
 
-  it('do not where pieces change them, unless they are always the same', async () => {
+  it('reports rows that change with prompt chunks, unless prompts are always chunked alike', async () => {
     const spoiled = toy((_, { cache, ids }) => (cache.length > 0 && ids.length > 1 ? 0.5 : 0));
-    const reason = 'the last bits of a row change with the pieces in which its tokens are read';
+    const reason = 'the last bits of a row change with the chunks in which its tokens are read';
     expect(await check(spoiled)).toMatchObject({ deterministic: { is: false, reason } });
     expect(await check(spoiled, false)).toMatchObject({ deterministic: yes });
   });
 
-  it('keep them with care where single tokens are read in another way', async () => {
+  it('reports single tokens that are read with other rounding than chunks', async () => {
     const spoiled = toy((_, { ids, keeps }) => (keeps && ids.length === 1 ? 0.5 : 0));
-    expect(await check(spoiled)).toEqual({ deterministic: yes, singlesAsPieces: false });
+    expect(await check(spoiled)).toEqual({ deterministic: yes, singlesMatchChunks: false });
   });
 });

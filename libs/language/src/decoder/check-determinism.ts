@@ -4,54 +4,53 @@ import type { Decoder, DecoderRead, TokenCache } from './decoder.ts';
 
 export interface CheckDeterminismOptions {
   decoder: Decoder;
-  /** Ids of tokens are below this. */
+  /** Token ids are below this. */
   vocabularySize: number;
   maxModelTokens: number;
-  /** New tokens of a row in a call: 1, or a block's. */
+  /** New tokens of a row per call: 1, or a block. */
   width: number;
-  /** Whether a token sees only those before it, so that it does not matter how a prompt is cut into pieces. */
+  /** True if a token sees only earlier ones, so that prompts may be split into chunks anywhere. */
   isCausal: boolean;
 }
 
-/** What was found out. */
+/** Result of the check. */
 export interface DeterminismFindings {
   readonly deterministic: TextCard['deterministic'];
-  /** Whether tokens that are read one by one leave the same bits in a cache as those that are read in pieces. */
-  readonly singlesAsPieces: boolean;
+  /** True if tokens read one by one leave the same bits in a cache as tokens read in chunks. */
+  readonly singlesMatchChunks: boolean;
 }
 
-/** Tokens of the rows that are tried; what the model has no room for is left out. */
+/** Prompt lengths to test, in tokens; those beyond the model's limit are left out. */
 const lengths = [6, 37, 150];
 
 /**
- * Finds out whether a row has the same bits alone, in company, and after its cache was computed anew in another way. That
- * depends on the operators that a graph is made of: the sums of ONNX's Softmax, for instance, are added up in an order that
- * follows the longest row of a call.
+ * Checks whether a row has the same bits alone, in a batch, and after its cache was recomputed in other chunks. That
+ * depends on the graph's operators: ONNX's Softmax, for one, sums in an order that follows the longest row of a call.
  *
  * @throws DarkroomError if the graph cannot be called.
  */
 export async function checkDeterminism(options: CheckDeterminismOptions): Promise<DeterminismFindings> {
   const caches: TokenCache[] = [];
   try {
-    return await findOut(options, caches);
+    return await runChecks(options, caches);
   } finally {
     for (const cache of caches) options.decoder.releaseCache(cache);
   }
 }
 
-/** @param caches to be freed are added to these. */
-async function findOut(options: CheckDeterminismOptions, caches: TokenCache[]): Promise<DeterminismFindings> {
+/** @param caches receives the created caches, for the caller to release. */
+async function runChecks(options: CheckDeterminismOptions, caches: TokenCache[]): Promise<DeterminismFindings> {
   const { decoder, vocabularySize, maxModelTokens, width, isCausal } = options;
   const random = new RandomNumbers(1);
   const idsOf = (count: number) => Array.from({ length: count }, () => Math.floor(random.next() * vocabularySize));
   const fitting = lengths.filter((length) => length + width <= maxModelTokens);
   const rows = fitting.map((length) => ({ prompt: idsOf(length), next: idsOf(width) }));
-  const readAll = async (piecesOf: (length: number) => readonly number[]): Promise<DecoderRead[]> => {
+  const readAll = async (chunksOf: (length: number) => readonly number[]): Promise<DecoderRead[]> => {
     const reads: DecoderRead[] = [];
     for (const { prompt, next } of rows) {
       const cache = decoder.createCache();
       caches.push(cache);
-      await readPieces(decoder, { cache, ids: prompt, pieces: piecesOf(prompt.length) });
+      await readChunks(decoder, { cache, ids: prompt, chunks: chunksOf(prompt.length) });
       reads.push({ cache, ids: next, keeps: false, logitsFrom: 0 });
     }
     return reads;
@@ -62,37 +61,40 @@ async function findOut(options: CheckDeterminismOptions, caches: TokenCache[]): 
   const isAsAlone = async (reads: readonly DecoderRead[]) =>
     (await run(decoder, reads)).every((logits, at) => hasSameBits(logits, alone[at]!));
 
-  if (!(await isAsAlone(whole))) return spoiledBy('the rows that share its steps');
-  // A pipeline whose tokens see those after them cuts its prompts always in the same way.
-  if (!isCausal) return { deterministic: { is: true }, singlesAsPieces: false };
-  const isPiecewise = await isAsAlone(await readAll((length) => piecesOfLength(length, 32)));
-  if (!isPiecewise) return spoiledBy('the pieces in which its tokens are read');
+  if (!(await isAsAlone(whole))) return nondeterministic('the rows that share its steps');
+  // A pipeline whose tokens see later ones always splits its prompts in the same way.
+  if (!isCausal) return { deterministic: { is: true }, singlesMatchChunks: false };
+  const matchesInChunks = await isAsAlone(await readAll((length) => chunksOfLength(length, 32)));
+  if (!matchesInChunks) return nondeterministic('the chunks in which its tokens are read');
   const singles = await readAll((length) => [length - 4, 1, 1, 1, 1]);
-  return { deterministic: { is: true }, singlesAsPieces: await isAsAlone(singles) };
+  return { deterministic: { is: true }, singlesMatchChunks: await isAsAlone(singles) };
 }
 
-function spoiledBy(what: string): DeterminismFindings {
-  return { deterministic: { is: false, reason: `the last bits of a row change with ${what}` }, singlesAsPieces: true };
+function nondeterministic(what: string): DeterminismFindings {
+  return {
+    deterministic: { is: false, reason: `the last bits of a row change with ${what}` },
+    singlesMatchChunks: true,
+  };
 }
 
-/** No piece of a single token. */
-function piecesOfLength(length: number, piece: number): number[] {
-  if (length <= piece + 1) return [length];
-  return [piece, ...piecesOfLength(length - piece, piece)];
+/** Splits a length into chunks, none of a single token. */
+function chunksOfLength(length: number, chunk: number): number[] {
+  if (length <= chunk + 1) return [length];
+  return [chunk, ...chunksOfLength(length - chunk, chunk)];
 }
 
-async function readPieces(
+async function readChunks(
   decoder: Decoder,
-  { cache, ids, pieces }: { cache: TokenCache; ids: readonly number[]; pieces: readonly number[] },
+  { cache, ids, chunks }: { cache: TokenCache; ids: readonly number[]; chunks: readonly number[] },
 ): Promise<void> {
   let from = 0;
-  for (const count of pieces) {
+  for (const count of chunks) {
     await decoder.run([{ cache, ids: ids.slice(from, from + count), keeps: true, logitsFrom: count }]);
     from += count;
   }
 }
 
-/** Logits that stay when the decoder is called again. */
+/** Returns copies of the logits, which the next call would overwrite. */
 async function run(decoder: Decoder, reads: readonly DecoderRead[]): Promise<Float32Array[]> {
   return (await decoder.run(reads)).map((logits) => logits.slice());
 }

@@ -1,60 +1,60 @@
-/** A loaded graph that reads tokens and gives logits, and the caches of what it has read. */
+/** Interface of a loaded graph that reads tokens and returns logits, and of its KV caches. */
 
-/** What the graph keeps of the tokens that a row has read. */
+/** Keys and values of the tokens that a row has read. */
 export interface TokenCache {
-  /** Tokens that are in it. */
+  /** Number of tokens in the cache. */
   readonly length: number;
 }
 
-/** One row's part in a call. */
+/** One row of a call. */
 export interface DecoderRead<Cache extends TokenCache = TokenCache> {
-  /** Of the tokens before these. */
+  /** Cache of the row's earlier tokens. */
   readonly cache: Cache;
-  /** At least one. */
+  /** New tokens; at least one. */
   readonly ids: readonly number[];
-  /** Whether the cache has these tokens too afterwards. */
+  /** True to add these tokens to the cache. */
   readonly keeps: boolean;
-  /** Of which of these tokens the logits are given: of those from this one on; of none if it is their number. */
+  /** Index of the first new token whose logits are returned; the number of tokens for no logits. */
   readonly logitsFrom: number;
 }
 
-/** Calls must not overlap. */
+/** A loaded graph. Calls must not overlap. */
 export interface Decoder<Cache extends TokenCache = TokenCache> {
-  /** Logits of one position. */
+  /** Number of logits per position. */
   readonly vocabularySize: number;
   /**
-   * An empty cache. It takes memory as it grows.
+   * Creates an empty cache, which allocates memory as it grows.
    *
-   * @param expected tokens that it is going to have in any case: there is room for them from the beginning.
+   * @param expected tokens that it will hold in any case: memory for them is reserved at once.
    */
   createCache(expected?: number): Cache;
-  /** A cache of the first tokens of another; of none if that had to be released to make room for it. */
+  /** Copies the first tokens of a cache. The copy is empty if that cache had to be released to make room. */
   copyCache(cache: Cache, length: number, expected?: number): Cache;
-  /** Memory that a cache takes, in tokens: at least its length. */
-  roomOf(cache: Cache): number;
+  /** Memory that a cache takes, in tokens; at least its length. */
+  memoryOf(cache: Cache): number;
   /**
-   * Of decoders whose caches grow with the longest: who hears, before they do, what each is about to take, and may release some
-   * that are in no call.
+   * For decoders whose caches all grow with the longest: registers a listener that receives the new size of each before
+   * they grow, and may release caches that are not in a call.
    */
-  onGrowth?(listener: (room: number) => void): void;
-  /** What it held may be used for others. It is not to be used any more. */
+  onGrowth?(listener: (size: number) => void): void;
+  /** Releases a cache for reuse. The caller must not use it afterwards. */
   releaseCache(cache: Cache): void;
   /**
-   * Calls the graph once for all rows. What is given for a row does not depend on the others.
+   * Calls the graph once for all rows. A row's result does not depend on the other rows.
    *
-   * @returns logits of each row's positions asked for, one after the other; overwritten by the next call.
-   * @throws DarkroomError if that fails; the caches are as they were then.
+   * @returns for each row the logits of the requested positions, concatenated; overwritten by the next call.
+   * @throws DarkroomError if the call fails; the caches are then unchanged.
    */
   run(reads: readonly DecoderRead<Cache>[]): Promise<readonly Float32Array[]>;
   /**
-   * The same in parts, between which others may `run`. One that is not gone on with to its end changes nothing; only one at a
-   * time.
+   * Does the same as `run` in parts, between which other calls may `run`. Has no effect unless iterated to its end.
+   * Only one may be in progress.
    */
   runByParts(reads: readonly DecoderRead<Cache>[]): AsyncGenerator<void, readonly Float32Array[]>;
   dispose(): Promise<void>;
 }
 
-/** What comes of parts when all of them are done. */
+/** Iterates to the end and returns the result. */
 export async function lastOf<Value>(parts: AsyncGenerator<void, Value>): Promise<Value> {
   for (;;) {
     const part = await parts.next();

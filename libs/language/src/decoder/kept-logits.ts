@@ -1,18 +1,20 @@
 import type { TensorSpec, TensorValue } from '@darkroom/runtime';
 
-/** Exporters' names for the number of last positions that logits are computed of; a graph without it computes all. */
+/** Input names that exporters use for the number of last positions with logits; a graph without one computes all. */
 export const keptLogitsInputs = ['num_logits_to_keep', 'logits_to_keep'];
 
-/** Of which positions of a call there are logits. */
+/** The positions of a call with logits. */
 export interface KeptLogits {
-  /** The last so many. */
+  /** Number of last positions with logits. */
   readonly count: number;
   readonly feeds: Readonly<Record<string, TensorValue>>;
 }
 
 /**
+ * Limits the computed logits to the positions needed.
+ *
  * @param width new tokens of the call.
- * @param from the first of them that logits are wanted of, of any row.
+ * @param from index of the first new token, in any row, whose logits are needed.
  */
 export function keptLogits(
   { inputs }: { readonly inputs: readonly TensorSpec[] },

@@ -6,7 +6,7 @@ import { loadTextPipeline } from '../pipelines/load-text-pipeline.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text');
 
-/** A model that says it reads so many tokens; its graph has angles for 512. */
+/** Copies a model and sets its max_position_embeddings; the graph has rotary tables for 512 tokens. */
 async function copyOf(name: string, tokens: number): Promise<string> {
   const directory = join(await mkdtemp(join(tmpdir(), 'darkroom-decoder-')), 'tiny');
   onTestFinished(() => rm(join(directory, '..'), { recursive: true }));
@@ -17,15 +17,15 @@ async function copyOf(name: string, tokens: number): Promise<string> {
 }
 
 it.each(['group-query', 'group-query-uncopied', 'group-query-half', 'plain'])(
-  'a graph whose angles end before the longest text is refused when it is loaded: %s',
+  'rejects a graph whose rotary tables are shorter than max_position_embeddings: %s',
   async (name) => {
     await expect(loadTextPipeline({ directory: await copyOf(name, 2048), threads: 1 })).rejects.toMatchObject({
       code: 'model_unsupported',
       message: expect.stringMatching(
-        /^onnx\/model\.onnx: cannot read a text of 2048 tokens, which config\.json says in max_position_embeddings \(.+\)$/s,
+        /^onnx\/model\.onnx: cannot read 2048 tokens, the max_position_embeddings of config\.json \(.+\)$/s,
       ) as string,
     });
-    // Where there is no room for more, so much is never read.
+    // With maxTokens 512, no text gets so long.
     const pipeline = await loadTextPipeline({ directory: await copyOf(name, 2048), threads: 1, maxTokens: 512 });
     expect(pipeline.card.maxModelTokens).toBe(512);
     await pipeline.dispose();

@@ -1,4 +1,4 @@
-/** How calls are laid out, on a graph that notes what it is fed: what is in the caches is what it says is there. */
+/** Tests the inputs of graph calls, with a fake session that records them. */
 import type { FloatTensor, OnnxSession, TensorValue } from '@darkroom/runtime';
 import { describe, expect, it } from 'vitest';
 import { PlainDecoder } from './plain-decoder.ts';
@@ -6,10 +6,10 @@ import { PlainDecoder } from './plain-decoder.ts';
 const shape = { tensors: 2, heads: 2, width: 3 };
 type Feeds = Readonly<Record<string, TensorValue>>;
 
-/** A key is its token's id and position, a logit the id of its token. */
-function createNotingSession({ keepsLogits }: { keepsLogits: boolean }) {
+/** Creates a decoder on a fake graph: all keys, values and logits of a token equal the token's id. */
+function createRecordingDecoder({ hasLogitsInput }: { hasLogitsInput: boolean }) {
   const calls: Feeds[] = [];
-  const names = ['input_ids', 'attention_mask', 'position_ids', ...(keepsLogits ? ['num_logits_to_keep'] : [])];
+  const names = ['input_ids', 'attention_mask', 'position_ids', ...(hasLogitsInput ? ['num_logits_to_keep'] : [])];
   const runForAll = (feeds: Feeds, outputs: readonly string[], into: ReadonlyMap<string, FloatTensor>) => {
     calls.push(feeds);
     const [rows, width] = feeds['input_ids']!.dims as [number, number];
@@ -38,9 +38,9 @@ function createNotingSession({ keepsLogits }: { keepsLogits: boolean }) {
 }
 const numbers = (value: TensorValue | undefined) => Array.from(value!.data, Number);
 
-describe.each([false, true])('the plain layout, logits kept: %s', (keepsLogits) => {
-  it('has the past of each row at the beginning of its columns, and new tokens behind the longest', async () => {
-    const { calls, decoder } = createNotingSession({ keepsLogits });
+describe.each([false, true])('the plain layout, with the input num_logits_to_keep: %s', (hasLogitsInput) => {
+  it('puts the past of each row into the first columns, and new tokens behind the longest past', async () => {
+    const { calls, decoder } = createRecordingDecoder({ hasLogitsInput });
     const [long, short] = [decoder.createCache(), decoder.createCache()];
     const first = { cache: long, ids: [5, 6, 7], keeps: true, logitsFrom: 2 };
     const second = { cache: short, ids: [8, 9], keeps: true, logitsFrom: 0 };
@@ -59,8 +59,8 @@ describe.each([false, true])('the plain layout, logits kept: %s', (keepsLogits) 
     expect(keys).toEqual([8, 8, 8, 9, 9, 9, 11, 11, 11, 8, 8, 8, 9, 9, 9, 11, 11, 11]);
   });
 
-  it('never has a single query', async () => {
-    const { calls, decoder } = createNotingSession({ keepsLogits });
+  it('pads a call with a single token to two rows', async () => {
+    const { calls, decoder } = createRecordingDecoder({ hasLogitsInput });
     const cache = decoder.createCache();
     const [logits] = await decoder.run([{ cache, ids: [5], keeps: true, logitsFrom: 0 }]);
     expect([...logits!]).toEqual([5]);
@@ -70,15 +70,15 @@ describe.each([false, true])('the plain layout, logits kept: %s', (keepsLogits) 
     expect(calls[1]!['input_ids']!.dims).toEqual([1, 2]);
   });
 
-  it('computes logits where they are asked for', async () => {
-    const { calls, decoder } = createNotingSession({ keepsLogits });
+  it('computes only the requested logits', async () => {
+    const { calls, decoder } = createRecordingDecoder({ hasLogitsInput });
     const read = { ids: [1, 2, 3, 4], keeps: true };
     const none = await decoder.run([{ ...read, cache: decoder.createCache(), logitsFrom: 4 }]);
     expect(none[0]).toHaveLength(0);
     const two = await decoder.run([{ ...read, cache: decoder.createCache(), logitsFrom: 2 }]);
     expect([...two[0]!]).toEqual([3, 4]);
     expect(calls.map((feeds) => feeds['num_logits_to_keep'] && numbers(feeds['num_logits_to_keep']))).toEqual(
-      keepsLogits ? [[1], [2]] : [undefined, undefined],
+      hasLogitsInput ? [[1], [2]] : [undefined, undefined],
     );
   });
 });

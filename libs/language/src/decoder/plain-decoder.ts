@@ -1,15 +1,13 @@
 /**
- * The plain decoder layout: each call takes the keys and values of all tokens before (`past_key_values`), and gives them
- * back with those of the new tokens behind (`present`).
- *
- * Rows of different lengths share a call: a row's past stands at the beginning of its columns, what is missing to the
- * longest is masked. With that, and never a single query in a call, the bits of a row are the same in any company.
+ * Decoder for the plain layout: a call takes the keys and values of all earlier tokens (`past_key_values`) and returns
+ * them with the new ones appended (`present`). Pasts start at column 0 and padding is masked; with that, and at least
+ * two queries per call, batching does not change a row's bits.
  */
-import { GrowingArray, type OnnxSession, type TensorValue } from '@darkroom/runtime';
+import { GrowingArray, lengthOf, type OnnxSession, type TensorValue } from '@darkroom/runtime';
 import type { Decoder, DecoderRead } from './decoder.ts';
 import { keptLogits } from './kept-logits.ts';
 import { type CacheShape, RowCache } from './row-cache.ts';
-import { WholeNumbers } from './whole-numbers.ts';
+import { Int64Matrix } from './int64-matrix.ts';
 
 export interface PlainDecoderOptions {
   session: OnnxSession;
@@ -17,12 +15,12 @@ export interface PlainDecoderOptions {
   shape: CacheShape;
 }
 
-/** Names of a cache's tensors, in the order in which a row's cache has them. */
+/** Returns the names of a cache's tensors, in the order of a row's cache. */
 export function cacheNames(prefix: string, { tensors }: Pick<CacheShape, 'tensors'>): string[] {
   return Array.from({ length: tensors }, (_, at) => `${prefix}.${at >> 1}.${at % 2 === 0 ? 'key' : 'value'}`);
 }
 
-/** How a call is laid out. */
+/** Layout of a call. */
 interface CallSize {
   readonly rows: number;
   /** Columns of the past. */
@@ -61,32 +59,32 @@ export class PlainDecoder implements Decoder<RowCache> {
     return cache.copy(length);
   }
 
-  roomOf(cache: RowCache): number {
+  memoryOf(cache: RowCache): number {
     return cache.capacity;
   }
 
-  /** It is memory of JavaScript's. */
+  /** Does nothing: garbage collection frees the memory. */
   releaseCache(): void {}
 
-  /** In one part. */
+  /** Runs as a single part. */
   // oxlint-disable-next-line require-yield
   async *runByParts(reads: readonly DecoderRead<RowCache>[]): AsyncGenerator<void, readonly Float32Array[]> {
     return this.run(reads);
   }
 
   async run(reads: readonly DecoderRead<RowCache>[]): Promise<readonly Float32Array[]> {
-    const width = reads.reduce((most, { ids }) => Math.max(most, ids.length), 0);
-    // Products of one row of numbers are computed by other code, with other roundings, than those of more.
+    const width = reads.reduce((max, { ids }) => Math.max(max, ids.length), 0);
+    // Matrix products with a single row use other code, with other rounding, so pad to two.
     const rows = reads.length * width === 1 ? 2 : reads.length;
-    const past = reads.reduce((most, { cache }) => Math.max(most, cache.length), 0);
+    const past = reads.reduce((max, { cache }) => Math.max(max, cache.length), 0);
     const from = reads.reduce((first, { logitsFrom }) => Math.min(first, logitsFrom), width);
     const { count, feeds } = keptLogits(this.#session, { width, from });
     const { heads, width: keyWidth } = this.#shape;
     const logitsDims = [rows, count, this.vocabularySize];
-    const into = new Map([['logits', { data: this.#logits.of(product(logitsDims)), dims: logitsDims }]]);
+    const into = new Map([['logits', { data: this.#logits.of(lengthOf(logitsDims)), dims: logitsDims }]]);
     const presentDims = [rows, heads, past + width, keyWidth];
     for (const [at, name] of this.#presentNames.entries())
-      into.set(name, { data: this.#present[at]!.of(product(presentDims)), dims: presentDims });
+      into.set(name, { data: this.#present[at]!.of(lengthOf(presentDims)), dims: presentDims });
     const outputs = ['logits', ...this.#presentNames];
     const [logits, ...present] = await this.#session.runForAll(
       { ...this.#feedsOf(reads, { rows, past, width }), ...feeds },
@@ -98,7 +96,7 @@ export class PlainDecoder implements Decoder<RowCache> {
         const sources = present.map(({ data }) => data);
         cache.append(sources, { row, columns: past + width }, past, ids.length);
       }
-      // There are no logits of the positions before the last `count`.
+      // Only the last `count` positions have logits.
       const before = row * count - (width - count);
       return logits!.data.subarray(
         (before + logitsFrom) * this.vocabularySize,
@@ -114,9 +112,9 @@ export class PlainDecoder implements Decoder<RowCache> {
   #feedsOf(reads: readonly DecoderRead<RowCache>[], size: CallSize): Record<string, TensorValue> {
     const { rows, past, width } = size;
     const { heads, width: keyWidth } = this.#shape;
-    const ids = new WholeNumbers(rows, width);
-    const positions = new WholeNumbers(rows, width);
-    const mask = new WholeNumbers(rows, past + width);
+    const ids = new Int64Matrix(rows, width);
+    const positions = new Int64Matrix(rows, width);
+    const mask = new Int64Matrix(rows, past + width);
     for (const [row, read] of reads.entries()) {
       mask.fill(row, 0, read.cache.length);
       mask.fill(row, past, read.ids.length);
@@ -125,7 +123,7 @@ export class PlainDecoder implements Decoder<RowCache> {
         positions.set(row, at, read.cache.length + at);
       }
     }
-    // The row that nobody asked for reads one token, so that there is something for it to look at.
+    // Unmask one token of the padding row, so that its softmax is defined.
     if (rows > reads.length) mask.fill(reads.length, past, 1);
     const feeds: Record<string, TensorValue> = {
       input_ids: ids.tensor,
@@ -134,14 +132,10 @@ export class PlainDecoder implements Decoder<RowCache> {
     if (this.#inputs.has('position_ids')) feeds['position_ids'] = positions.tensor;
     const dims = [rows, heads, past, keyWidth];
     for (const [at, name] of this.#pastNames.entries()) {
-      const data = this.#past[at]!.of(product(dims));
+      const data = this.#past[at]!.of(lengthOf(dims));
       for (const [row, { cache }] of reads.entries()) cache.writeTo(data, at, { row, columns: past });
       feeds[name] = { data, dims };
     }
     return feeds;
   }
-}
-
-function product(dims: readonly number[]): number {
-  return dims.reduce((total, side) => total * side, 1);
 }

@@ -1,23 +1,23 @@
 import type { TokenCache } from './decoder.ts';
 
-/** Of one token. */
+/** Dimensions of a token's keys and values. */
 export interface CacheShape {
-  /** Keys and values of each layer: twice the layers. */
+  /** Keys and values of each layer: twice the number of layers. */
   readonly tensors: number;
   readonly heads: number;
-  /** Numbers of one key or value of one head. */
+  /** Numbers per key or value of one head. */
   readonly width: number;
 }
 
-/** Where a row's tokens stand in a tensor of many rows: `[rows, heads, columns, width]`. */
-export interface CachePlace {
+/** Position of a row in a batched tensor `[rows, heads, columns, width]`. */
+export interface CachePosition {
   readonly row: number;
   readonly columns: number;
 }
 
 const tokensOfBlock = 64;
 
-/** Keys and values of one row, without gaps: each tensor is `[heads, capacity, width]`, the tokens first. */
+/** Keys and values of one row, without gaps. Each tensor is `[heads, capacity, width]`, its tokens first. */
 export class RowCache implements TokenCache {
   readonly #shape: CacheShape;
   #tensors: Float32Array[];
@@ -33,13 +33,13 @@ export class RowCache implements TokenCache {
     return this.#length;
   }
 
-  /** Tokens that there is memory for. */
+  /** Tokens that fit without reallocation. */
   get capacity(): number {
     return this.#capacity;
   }
 
   /** Copies all tokens of a tensor to the first columns of a row. */
-  writeTo(target: Float32Array, tensor: number, { row, columns }: CachePlace): void {
+  writeTo(target: Float32Array, tensor: number, { row, columns }: CachePosition): void {
     const { heads, width } = this.#shape;
     const source = this.#tensors[tensor]!;
     for (let head = 0; head < heads; head++) {
@@ -49,8 +49,8 @@ export class RowCache implements TokenCache {
     }
   }
 
-  /** Adds the tokens that stand from a column on, all tensors at once. */
-  append(sources: readonly Float32Array[], { row, columns }: CachePlace, column: number, count: number): void {
+  /** Appends `count` tokens from a column on, for all tensors. */
+  append(sources: readonly Float32Array[], { row, columns }: CachePosition, column: number, count: number): void {
     const { heads, width } = this.#shape;
     this.#reserve(this.#length + count);
     for (const [at, tensor] of this.#tensors.entries()) {
@@ -63,7 +63,7 @@ export class RowCache implements TokenCache {
     this.#length += count;
   }
 
-  /** A cache of its first tokens. */
+  /** Copies the first tokens to a new cache. */
   copy(length: number): RowCache {
     const copy = new RowCache(this.#shape);
     const columns = this.#capacity;

@@ -1,4 +1,4 @@
-/** The buffers of a graph with GroupQueryAttention; what is written with it, tiny-graphs.test.ts says. */
+/** Tests the buffers of a graph with GroupQueryAttention; tiny-graphs.test.ts tests the text written with them. */
 import { join, resolve } from 'node:path';
 import { type LoadedSession, loadOnnxSession, SplitSession } from '@darkroom/runtime';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -6,7 +6,7 @@ import { checkDeterminism } from './check-determinism.ts';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
 import type { Decoder, TokenCache } from './decoder.ts';
 import { loadDecoder } from './load-decoder.ts';
-import { KeptCaches } from './kept-caches.ts';
+import { PrefixCache } from './prefix-cache.ts';
 import { SharedDecoder } from './shared-decoder.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text/group-query');
@@ -24,12 +24,12 @@ const open = async () => {
   return sharedDecoder(session);
 };
 const sharedDecoder = (session: LoadedSession) => {
-  const whole = new SplitSession([{ session, leaving: [] }], new Map(), 'input_ids');
+  const whole = new SplitSession([{ session, passedNames: [] }], new Map(), 'input_ids');
   return new SharedDecoder({ session: whole, vocabularySize: 64, shape });
 };
 
 describe('shared buffers', () => {
-  it('never have a single query', async () => {
+  it('are never called with a single query', async () => {
     const session = await loadOnnxSession({ file: join(directory, 'onnx/model.onnx'), threads: 1 });
     const calls: (readonly number[])[] = [];
     const runInto: typeof session.runInto = (feeds, into) => {
@@ -48,28 +48,28 @@ describe('shared buffers', () => {
     await noting.dispose();
   });
 
-  it('keep the bits of rows, if what was written one by one is read so again', async () => {
+  it('keep the bits of rows, if tokens written one by one are reread one by one', async () => {
     const decoder = await open();
     const limits = { vocabularySize: 64, maxModelTokens: 512, width: 1, isCausal: true };
     expect(await checkDeterminism({ decoder, ...limits })).toEqual({
       deterministic: { is: true },
-      singlesAsPieces: false,
+      singlesMatchChunks: false,
     });
     await decoder.dispose();
   });
 
-  it('keep what each row has, whoever comes, leaves, grows and moves', async () => {
+  it('keep the contents of each row while rows come, leave, grow and move', async () => {
     const decoder = await open();
     const texts = Array.from({ length: 7 }, (_, row) =>
       Array.from({ length: 90 }, (_, at) => 1 + ((row * 37 + at * 11) % 63)),
     );
     const caches = texts.map(() => decoder.createCache());
     for (const [row, cache] of caches.entries()) await decoder.run([read(cache, texts[row]!.slice(0, 3 + row))]);
-    // Single tokens of changing sets of rows, one of which is replaced again and again.
-    for (let turn = 0; turn < 60; turn++) {
-      const present = caches.filter((_, row) => (turn >> (row % 3)) % 2 === 0);
-      if (turn % 7 === 6) {
-        const row = turn % 5;
+    // Step single tokens of changing sets of rows, and replace one row again and again.
+    for (let tick = 0; tick < 60; tick++) {
+      const present = caches.filter((_, row) => (tick >> (row % 3)) % 2 === 0);
+      if (tick % 7 === 6) {
+        const row = tick % 5;
         decoder.releaseCache(caches[row]!);
         caches[row] = decoder.copyCache(caches[6]!, 2);
         texts[row] = [...texts[6]!.slice(0, 2), ...texts[row]!.slice(2)];
@@ -83,7 +83,7 @@ describe('shared buffers', () => {
       const cache = fresh.createCache();
       await fresh.run([read(cache, texts[row]!.slice(0, length))]);
       const [expected] = await fresh.run([{ ...read(cache, [5]), keeps: false }]);
-      // Pieces have other last bits than single tokens.
+      // Chunks and single tokens differ in their last bits.
       const differences = expected!.map((value, id) => Math.abs(value - logits[row]![id]!));
       expect(Math.max(...differences)).toBeLessThan(1e-4);
       fresh.releaseCache(cache);
@@ -92,7 +92,7 @@ describe('shared buffers', () => {
     await fresh.dispose();
   });
 
-  it('give memory back that a long row needed, and keep what the others have', async () => {
+  it('shrink after a long row has left, and keep the contents of others', async () => {
     const decoder = await open();
     const short = Array.from({ length: 3 }, () => decoder.createCache());
     for (const [row, cache] of short.entries()) await decoder.run([read(cache, [1 + row, 2, 3, 4])]);
@@ -106,42 +106,42 @@ describe('shared buffers', () => {
         Array.from({ length: 400 }, (_, at) => 1 + (at % 63)),
       ),
     ]);
-    expect(decoder.roomOf()).toBeGreaterThanOrEqual(400);
+    expect(decoder.memoryOf()).toBeGreaterThanOrEqual(400);
     decoder.releaseCache(long);
-    for (let turn = 0; turn < 600 && decoder.roomOf() > 64; turn++)
+    for (let tick = 0; tick < 600 && decoder.memoryOf() > 64; tick++)
       await decoder.run(short.map((cache) => ({ ...read(cache, [5]), keeps: false })));
-    expect(decoder.roomOf()).toBe(64);
+    expect(decoder.memoryOf()).toBe(64);
     const after = await decoder.run(short.map((cache) => ({ ...read(cache, [5]), keeps: false })));
     expect(after.map((one) => [...one])).toEqual(before);
     await decoder.dispose();
   });
 });
 
-describe('caches that are kept', () => {
-  const most = 4096;
+describe('retained caches', () => {
+  const maxTokens = 4096;
 
   async function openKept() {
     const decoder = await open();
     onTestFinished(() => decoder.dispose());
-    const kept = new KeptCaches(decoder, most);
+    const prefixCache = new PrefixCache(decoder, maxTokens);
     for (let seed = 0; seed < 64; seed++) {
       const cache = decoder.createCache();
       const ids = Array.from({ length: 20 }, (_, at) => 1 + ((seed + at * (1 + (seed >> 3))) % 63));
       await decoder.run([read(cache, ids)]);
-      kept.keep({ cache, ids, owner: 'alice', request: {} });
+      prefixCache.add({ cache, ids, owner: 'alice', request: {} });
     }
-    return { decoder, kept };
+    return { decoder, prefixCache };
   }
 
-  it('go before slots grow longer: all together take no more then', async () => {
-    const { decoder, kept } = await openKept();
-    expect([kept.room, decoder.roomOf()]).toEqual([most, 64]);
+  it('are evicted before slots grow, to stay within the limit', async () => {
+    const { decoder, prefixCache } = await openKept();
+    expect([prefixCache.usedTokens, decoder.memoryOf()]).toEqual([maxTokens, 64]);
     const ids = Array.from({ length: 500 }, (_, at) => 1 + (at % 63));
     const long = decoder.createCache(ids.length);
     await decoder.run([read(long, ids)]);
-    expect(decoder.roomOf()).toBeGreaterThan(500);
-    expect(kept.room).toBeLessThanOrEqual(most);
-    expect(kept.room).toBeGreaterThan(0);
+    expect(decoder.memoryOf()).toBeGreaterThan(500);
+    expect(prefixCache.usedTokens).toBeLessThanOrEqual(maxTokens);
+    expect(prefixCache.usedTokens).toBeGreaterThan(0);
     const [after] = await decoder.run([{ ...read(long, [5]), keeps: false }]);
     const fresh = await open();
     const alone = fresh.createCache();
@@ -151,7 +151,7 @@ describe('caches that are kept', () => {
   });
 });
 
-/** Numbers that are copied from buffer to buffer while something is done. */
+/** Counts the numbers that are copied between buffers during an action. */
 async function countCopied<Value>(act: () => Promise<Value>): Promise<{ count: number; value: Value }> {
   const prototype = Object.getPrototypeOf(Float32Array.prototype) as Float32Array;
   const set = vi.spyOn(prototype, 'set');
@@ -163,7 +163,7 @@ async function countCopied<Value>(act: () => Promise<Value>): Promise<{ count: n
 
 const openCut = async (): Promise<Decoder> => {
   const model = await readTextModelDirectory(join(directory, '../group-query-uncopied'));
-  const { decoder } = await loadDecoder(model, { threads: 1, leastPartBytes: 1 });
+  const { decoder } = await loadDecoder(model, { threads: 1, minPartBytes: 1 });
   onTestFinished(() => decoder.dispose());
   return decoder;
 };
@@ -172,7 +172,7 @@ const idsOf = (count: number, seed: number) =>
 const prompt = (cache: TokenCache, ids: number[]) => ({ cache, ids, keeps: true, logitsFrom: ids.length - 1 });
 
 describe('a call in parts', () => {
-  it('gives the bits that it has in one, whoever writes, comes, goes and grows between two of them', async () => {
+  it('has the same bits as in one part while other rows step, come, leave and grow in between', async () => {
     const decoder = await openCut();
     const ids = idsOf(61, 5);
     const expected = [...(await decoder.run([prompt(decoder.createCache(), ids)]))[0]!];
@@ -190,11 +190,11 @@ describe('a call in parts', () => {
         break;
       }
       lengths.push(cache.length);
-      // Those who write take its slot, and their buffers get other sizes.
+      // The other rows take its slot, and the buffers are resized.
       if (part > 0) decode.releaseCache(writers.shift()!);
       writers.push(decode.createCache());
       await decode.run([prompt(writers.at(-1)!, idsOf(40, part))]);
-      for (let turn = 0; turn < 40; turn++) await decode.run(writers.map((each) => read(each, [5])));
+      for (let tick = 0; tick < 40; tick++) await decode.run(writers.map((each) => read(each, [5])));
     }
     expect([...found[0]!]).toEqual(expected);
     expect(lengths.length).toBeGreaterThanOrEqual(2);
@@ -205,7 +205,7 @@ describe('a call in parts', () => {
     expect([...next!]).toEqual([...(await decoder.run([read(alone, [7])]))[0]!]);
   });
 
-  it('changes nothing if nobody goes on with it', async () => {
+  it('has no effect if it is abandoned', async () => {
     const decoder = await openCut();
     const cache = decoder.createCache();
     await decoder.run([prompt(cache, idsOf(8, 1))]);
@@ -218,7 +218,7 @@ describe('a call in parts', () => {
     expect(await after()).toEqual(before);
   });
 
-  it('moves no more than some tokens at a time when rows grow, and when a long one comes', async () => {
+  it('moves a bounded number of tokens at a time when rows grow, and when a long one joins', async () => {
     const decoder = await openCut();
     const writers = Array.from({ length: 8 }, () => decoder.createCache());
     for (const [at, cache] of writers.entries()) await decoder.run([prompt(cache, idsOf(60, at))]);
@@ -229,7 +229,7 @@ describe('a call in parts', () => {
       return value;
     };
     const write = () => decoder.run(writers.map((cache) => read(cache, [5])));
-    for (let turn = 0; turn < 100; turn++) await note(write);
+    for (let tick = 0; tick < 100; tick++) await note(write);
     const long = decoder.createCache(300);
     for (let at = 0; at < 300; at += 20) {
       const call = decoder.runByParts([prompt(long, idsOf(20, at))]);

@@ -1,8 +1,7 @@
 /**
- * Graphs with GroupQueryAttention: past and present are one buffer, which each call writes the new tokens into, in place.
- * The buffer has a slot for each row, `[slots, heads, columns, width]`; how long a row is, the sum of its mask says. Rows
- * that take a token each share a call, on neighboring slots. The operator takes more new tokens of one row only, so each
- * piece of a prompt is a call of its own.
+ * Decoder for graphs with GroupQueryAttention. Calls write new tokens in place, into buffers `[slots, heads, columns,
+ * width]`; a row's length is the sum of its mask. Rows with one new token share a call, on adjacent slots. Each prompt
+ * chunk is its own call: the operator takes several new tokens of one row only.
  */
 import { floatsOfHalves, GrowingArray, type SplitSession, type TensorValue } from '@darkroom/runtime';
 import { type Decoder, type DecoderRead, lastOf } from './decoder.ts';
@@ -11,17 +10,17 @@ import { cacheNames } from './plain-decoder.ts';
 import type { CacheShape } from './row-cache.ts';
 import { SlotCache } from './slot-buffers.ts';
 import { SlotMemory } from './slot-memory.ts';
-import { WholeNumbers } from './whole-numbers.ts';
+import { Int64Matrix } from './int64-matrix.ts';
 
 type Read = DecoderRead<SlotCache>;
 
-/** What one call does: rows of neighboring slots. */
+/** One call: rows in adjacent slots. */
 interface Call {
-  /** Logits are given of the new tokens from this one on; none if it is their number. */
+  /** Index of the first new token with logits; the number of tokens for none. */
   readonly from: number;
-  /** The first slot; between parts of the call rows may move. */
+  /** Returns the first slot; rows may move between parts of the call. */
   readonly slotOf: () => number;
-  /** Of each slot the tokens that it has, and those it gets. */
+  /** Current length and new tokens of each slot. */
   readonly rows: readonly { readonly length: number; readonly ids: readonly number[] }[];
 }
 
@@ -58,11 +57,11 @@ export class SharedDecoder implements Decoder<SlotCache> {
 
   copyCache(cache: SlotCache, length: number, expected = 0): SlotCache {
     const copy = new SlotCache(expected);
-    const room = this.#memory.roomFor(1, 0);
-    while (!this.#memory.make(room, Infinity));
+    const capacity = this.#memory.capacityFor(1, 0);
+    while (!this.#memory.grow(capacity, Infinity));
     this.#memory.claim(copy);
     const { buffers } = this.#memory;
-    // It may have been released to make that room.
+    // The source may have been released to make room.
     const end = Math.min(length, cache.length);
     if (end > 0) buffers.copyTokens(buffers, cache.slot, copy.slot, { first: 0, end });
     copy.length = end;
@@ -70,11 +69,11 @@ export class SharedDecoder implements Decoder<SlotCache> {
   }
 
   /** All slots are as long as the longest. */
-  roomOf(): number {
+  memoryOf(): number {
     return this.#memory.columns;
   }
 
-  onGrowth(listener: (room: number) => void): void {
+  onGrowth(listener: (columns: number) => void): void {
     this.#memory.beforeGrowth = listener;
   }
 
@@ -87,7 +86,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
   }
 
   async *runByParts(reads: readonly Read[]): AsyncGenerator<void, readonly Float32Array[]> {
-    yield* this.#makeRoom(reads);
+    yield* this.#reserve(reads);
     for (const { cache, ids } of reads) if (ids.length > 1) cache.pending = ids.length;
     try {
       const results = yield* this.#runAll(reads);
@@ -106,10 +105,10 @@ export class SharedDecoder implements Decoder<SlotCache> {
     const results = new Map<Read, Float32Array>();
     for (const read of reads) {
       if (read.ids.length === 1) continue;
-      results.set(read, yield* this.#readPiece(read));
+      results.set(read, yield* this.#readChunk(read));
       if (reads.length > 1) yield;
     }
-    // Last, because their logits stay where each call has its own.
+    // Run last: the shared logits buffer must stay valid until the caller reads it.
     const single = reads.filter(({ ids }) => ids.length === 1);
     if (single.length > 0) await this.#runTogether(single, results);
     return results;
@@ -118,10 +117,10 @@ export class SharedDecoder implements Decoder<SlotCache> {
   async #runTogether(reads: readonly Read[], results: Map<Read, Float32Array>): Promise<void> {
     this.#memory.buffers.gather(reads.map(({ cache }) => cache));
     const idsOf = new Map(reads.map(({ cache, ids }) => [cache, ids]));
-    // Products of one row of numbers are computed by other code, with other roundings, than those of more.
+    // Matrix products with a single row use other code, with other rounding, so use at least two rows.
     const owners = Array.from({ length: Math.max(2, reads.length) }, (_, slot) => this.#memory.buffers.owners[slot]);
-    const rows = owners.map((owner) => ({ length: owner?.held ?? 0, ids: (owner && idsOf.get(owner)) ?? [0] }));
-    // In one go: others would take the slots.
+    const rows = owners.map((owner) => ({ length: owner?.usedLength ?? 0, ids: (owner && idsOf.get(owner)) ?? [0] }));
+    // Run without a pause: other calls would move the slots.
     const logits = await lastOf(this.#call({ rows, from: 0, slotOf: () => 0 }));
     for (const read of reads) {
       const from = read.cache.slot * this.vocabularySize;
@@ -130,11 +129,11 @@ export class SharedDecoder implements Decoder<SlotCache> {
   }
 
   /**
-   * The operator takes queries in blocks of an even number, and computes one that is left over alone by other code, with
-   * other roundings. So an odd piece gets a token at its end that no other sees, and that the next one is written over. For the
-   * same reason there are always logits of two.
+   * Pads odd chunks with a token that no other sees and that the next one overwrites: the operator takes queries in
+   * blocks of an even number, and rounds a single leftover differently. For the same reason, always computes at least
+   * two logits.
    */
-  async *#readPiece({ cache, ids, logitsFrom }: Read): AsyncGenerator<void, Float32Array> {
+  async *#readChunk({ cache, ids, logitsFrom }: Read): AsyncGenerator<void, Float32Array> {
     const even = ids.length % 2 === 0 ? ids : [...ids, 0];
     const from = Math.min(logitsFrom, even.length - 2);
     const rows = [{ length: cache.length, ids: even }];
@@ -155,27 +154,27 @@ export class SharedDecoder implements Decoder<SlotCache> {
       () => ({ ...fed, ...Object.fromEntries(views().map((view, at) => [this.#pastNames[at]!, view])) }),
       () => {
         const into = new Map(views().map((view, at) => [this.#presentNames[at]!, view]));
-        // Not before its last part: others use the same memory.
-        logits = this.#placeOfLogits(rows.length * kept.count * this.vocabularySize);
+        // Get the buffer before the last part only: calls in between use the same memory.
+        logits = this.#logitsBuffer(rows.length * kept.count * this.vocabularySize);
         return from < width ? into.set('logits', { data: logits, dims }) : into;
       },
     );
-    // Of one row all, or of several rows the only one each.
+    // All logits of one row, or one of each row.
     const first = rows.length > 1 ? 0 : from - (width - kept.count);
     const given = logits!.subarray(Math.min(first, kept.count) * this.vocabularySize);
     return given instanceof Uint16Array ? floatsOfHalves(given) : given;
   }
 
-  #placeOfLogits(size: number): Float32Array | Uint16Array {
+  #logitsBuffer(size: number): Float32Array | Uint16Array {
     return this.#hasHalfLogits ? new Uint16Array(size) : this.#logits.of(size);
   }
 
   #tokensOf(rows: Call['rows']): Record<string, TensorValue> {
     const width = rows[0]!.ids.length;
-    const total = rows.reduce((most, { length }) => Math.max(most, length + width), 0);
-    const ids = new WholeNumbers(rows.length, width);
-    const positions = new WholeNumbers(rows.length, width);
-    const mask = new WholeNumbers(rows.length, total);
+    const total = rows.reduce((max, { length }) => Math.max(max, length + width), 0);
+    const ids = new Int64Matrix(rows.length, width);
+    const positions = new Int64Matrix(rows.length, width);
+    const mask = new Int64Matrix(rows.length, total);
     for (const [row, { length, ids: given }] of rows.entries()) {
       mask.fill(row, 0, length + width);
       for (const [at, id] of given.entries()) {
@@ -187,16 +186,13 @@ export class SharedDecoder implements Decoder<SlotCache> {
     return this.#hasPositions ? { ...tensors, position_ids: positions.tensor } : tensors;
   }
 
-  *#makeRoom(reads: readonly Read[]): Generator<void, void> {
+  *#reserve(reads: readonly Read[]): Generator<void, void> {
     this.#memory.noteCall();
     const newcomers = reads.filter(({ cache }) => cache.slot === -1);
-    const columns = reads.reduce(
-      (most, { cache, ids }) => Math.max(most, cache.length + ids.length, cache.expected),
-      0,
-    );
-    while (!this.#memory.has(this.#memory.roomFor(newcomers.length, columns))) {
+    const columns = reads.reduce((max, { cache, ids }) => Math.max(max, cache.length + ids.length, cache.expected), 0);
+    while (!this.#memory.fits(this.#memory.capacityFor(newcomers.length, columns))) {
       yield;
-      this.#memory.make(this.#memory.roomFor(newcomers.length, columns));
+      this.#memory.grow(this.#memory.capacityFor(newcomers.length, columns));
     }
     for (const { cache } of newcomers) this.#memory.claim(cache);
   }

@@ -2,45 +2,45 @@ import type { TensorValue } from '@darkroom/runtime';
 import type { TokenCache } from './decoder.ts';
 import type { CacheShape } from './row-cache.ts';
 
-/** A row's slot; it has none before something is in it. */
+/** A row's cache in a slot, which it gets when it is first written. */
 export class SlotCache implements TokenCache {
-  /** Tokens that it is to have room for from the beginning. */
+  /** Tokens to reserve room for from the start. */
   readonly expected: number;
   slot = -1;
   length = 0;
-  /** Tokens behind these that a call is about to add, and has begun to. */
+  /** Tokens behind `length` that a call in progress is writing. */
   pending = 0;
 
   constructor(expected: number) {
     this.expected = expected;
   }
 
-  /** Tokens that are not to be written over. */
-  get held(): number {
+  /** Number of tokens that must not be overwritten. */
+  get usedLength(): number {
     return this.length + this.pending;
   }
 }
 
-/** What a slot is made of: keys and values as the graph has them, in float32 or in the bits of float16. */
+/** Dimensions and number type of slots: float32, or float16 as bits. */
 export interface SlotKind {
   readonly shape: CacheShape;
   readonly Numbers: typeof Float32Array | typeof Uint16Array;
 }
 
-/** Of a row's tokens those from one to before another. */
+/** A range of a row's tokens: `first` to before `end`. */
 export interface TokenRange {
   readonly first: number;
   readonly end: number;
 }
 
-/** Keys and values of rows of one length, `[slots, heads, columns, width]` each, a row's tokens first. */
+/** Keys and values of rows, in tensors `[slots, heads, columns, width]`, each row's tokens first. */
 export class SlotBuffers {
   readonly columns: number;
-  /** Whose each slot is. */
+  /** The row in each slot. */
   readonly owners: (SlotCache | undefined)[];
   readonly #shape: CacheShape;
   readonly #tensors: readonly (Float32Array | Uint16Array)[];
-  /** By slots: making them anew takes longer than some graphs. */
+  /** Views by slots: creating them takes longer than some graphs. */
   readonly #views = new Map<string, readonly TensorValue[]>();
 
   constructor({ shape, Numbers }: SlotKind, slots: number, columns: number) {
@@ -48,12 +48,13 @@ export class SlotBuffers {
     this.columns = columns;
     this.owners = Array.from({ length: slots }, () => undefined);
     const size = slots * shape.heads * columns * shape.width;
-    // One array: each new one of some megabytes has V8 look for garbage. It takes memory as it is written to.
+    // Use one array: each new array of some megabytes triggers a garbage collection. The OS commits memory on first
+    // write.
     const all = new Numbers(shape.tensors * size);
     this.#tensors = Array.from({ length: shape.tensors }, (_, at) => all.subarray(at * size, (at + 1) * size));
   }
 
-  /** Neighboring slots of all tensors, without copying. */
+  /** Returns adjacent slots of all tensors as views. */
   viewsOf(firstSlot: number, slots: number): readonly TensorValue[] {
     const name = `${firstSlot} ${slots}`;
     const known = this.#views.get(name);
@@ -68,7 +69,7 @@ export class SlotBuffers {
     return views;
   }
 
-  /** Copies some tokens of a slot of these or others to the same place of a slot. */
+  /** Copies a range of tokens from a slot of `source` to the same columns of a slot. */
   copyTokens(source: SlotBuffers, from: number, to: number, { first, end }: TokenRange): void {
     const { heads, width } = this.#shape;
     for (const [at, tensor] of this.#tensors.entries()) {
@@ -80,7 +81,7 @@ export class SlotBuffers {
     }
   }
 
-  /** Moves caches so that these have the first slots. Those that have one of these stay. */
+  /** Moves these caches to the first slots. Those already there stay where they are. */
   gather(caches: readonly SlotCache[]): void {
     const members = new Set(caches);
     const outside = caches.filter(({ slot }) => slot >= caches.length);
@@ -92,16 +93,16 @@ export class SlotBuffers {
 
   #exchange(left: number, right: number): void {
     const [first, second] = [this.owners[left], this.owners[right]];
-    const length = Math.max(first?.held ?? 0, second!.held);
+    const length = Math.max(first?.usedLength ?? 0, second!.usedLength);
     const { heads, width } = this.#shape;
     const row = heads * this.columns * width;
     for (const tensor of this.#tensors) {
       for (let head = 0; head < heads; head++) {
         const start = left * row + head * this.columns * width;
         const other = right * row + head * this.columns * width;
-        const kept = first && tensor.slice(start, start + first.held * width);
+        const saved = first && tensor.slice(start, start + first.usedLength * width);
         tensor.copyWithin(start, other, other + length * width);
-        if (kept !== undefined) tensor.set(kept, other);
+        if (saved !== undefined) tensor.set(saved, other);
       }
     }
     this.owners[left] = second;

@@ -4,42 +4,42 @@ import { SlotMemory } from './slot-memory.ts';
 
 const kind = { shape: { tensors: 2, heads: 1, width: 1 }, Numbers: Float32Array };
 
-/** Rows that have slots. */
+/** Creates rows with slots. */
 function claim(memory: SlotMemory, count: number, length: number): SlotCache[] {
   return Array.from({ length: count }, () => {
     const cache = new SlotCache(0);
-    while (!memory.make(memory.roomFor(1, length), Infinity));
+    while (!memory.grow(memory.capacityFor(1, length), Infinity));
     memory.claim(cache);
     cache.length = length;
     return cache;
   });
 }
 
-it('has no more longer slots than there are rows for, once those that may go have heard of it and gone', () => {
+it('grows slots only for the rows left after beforeGrowth released some', () => {
   const memory = new SlotMemory(kind);
-  const kept = claim(memory, 64, 20);
+  const rows = claim(memory, 64, 20);
   expect([memory.buffers.owners.length, memory.columns]).toEqual([64, 64]);
-  const heard: number[] = [];
+  const growths: number[] = [];
   memory.beforeGrowth = (columns) => {
-    heard.push(columns);
-    while (kept.length * columns > 4096) memory.release(kept.shift()!);
+    growths.push(columns);
+    while (rows.length * columns > 4096) memory.release(rows.shift()!);
   };
-  while (!memory.make(memory.roomFor(1, 4000), Infinity));
-  expect(heard[0]).toBe(4032);
-  expect(kept).toHaveLength(1);
+  while (!memory.grow(memory.capacityFor(1, 4000), Infinity));
+  expect(growths[0]).toBe(4032);
+  expect(rows).toHaveLength(1);
   expect(memory.columns).toBe(4032);
-  // The one that is kept, and the one that comes.
+  // The remaining row, and the new one.
   expect(memory.buffers.owners).toHaveLength(2);
 });
 
-it('says nothing of a room that there is, and nothing twice', () => {
+it('calls beforeGrowth once, and only if slots grow', () => {
   const memory = new SlotMemory(kind);
-  const heard: number[] = [];
-  memory.beforeGrowth = (columns) => heard.push(columns);
+  const growths: number[] = [];
+  memory.beforeGrowth = (columns) => growths.push(columns);
   const rows = claim(memory, 8, 40);
-  expect(heard).toEqual([]);
+  expect(growths).toEqual([]);
   for (const row of rows) row.length = 200;
-  while (!memory.make(memory.roomFor(0, 0)));
+  while (!memory.grow(memory.capacityFor(0, 0)));
   for (let call = 0; call < 20; call++) memory.noteCall();
-  expect(heard).toEqual([256]);
+  expect(growths).toEqual([256]);
 });

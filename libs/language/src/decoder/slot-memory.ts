@@ -1,97 +1,100 @@
 import { SlotBuffers, type SlotCache, type SlotKind } from './slot-buffers.ts';
 
-/** What there is to be room for. */
-export interface SlotRoom {
+/** A required capacity. */
+export interface SlotCapacity {
   readonly slots: number;
   /** Tokens of the longest row. */
   readonly columns: number;
 }
 
 const columnsOfBlock = 64;
-/** Columns that are to be free behind the longest row: when there are fewer, larger buffers are made. */
+/** Columns to keep free behind the longest row; with fewer, larger buffers are allocated. */
 const columnsAhead = 32;
-/** Tokens that are moved at a time, unless more have to be. */
+/** Tokens to move per call, unless more are necessary. */
 const tokensOfMove = 128;
-/** Tokens that free slots are made for at most, for rows that may come: of long slots that is none. */
+/** Max total tokens of spare slots for new rows; none if slots are longer. */
 const spareTokens = 2048;
-/** Calls after which memory that none of them needed is given back. */
+/** Number of calls after which unused memory is freed. */
 const callsOfWindow = 256;
 
 /**
- * The buffers of rows, which grow and shrink beside the calls: what is in them is moved into others some tokens at a time, and
- * these take their place when they have all of it. Nobody has to wait until everything is copied.
+ * Buffers that are resized incrementally: rows move to the new buffers some tokens per call, and the new ones replace
+ * the old once complete. No call waits for a full copy.
  */
 export class SlotMemory {
-  /** Told how long slots are to be before they are longer: rows may be released then, so that all together take no more. */
+  /** Called with the new slot length before slots grow, so that rows can be released to stay within a limit. */
   beforeGrowth: (columns: number) => void = () => {};
   readonly #kind: SlotKind;
   #now: SlotBuffers;
-  /** What is about to take its place, and how much of each row it has. */
+  /** The buffers that will replace the current ones, and the number of tokens moved per row. */
   #next: { readonly buffers: SlotBuffers; readonly moved: Map<SlotCache, number> } | undefined;
   #calls = 0;
-  /** Slots times the longest row, of the calls of this window. */
-  #most = 0;
+  /** Max over this window's calls of slots times the longest row. */
+  #maxTokens = 0;
 
   constructor(kind: SlotKind) {
     this.#kind = kind;
     this.#now = new SlotBuffers(kind, 2, columnsOfBlock);
   }
 
-  /** Until the next call. */
+  /** The current buffers; valid until the next call. */
   get buffers(): SlotBuffers {
     return this.#now;
   }
 
-  /** Tokens of each slot, once all is moved. */
+  /** Tokens per slot, once the move is complete. */
   get columns(): number {
     return Math.max(this.#now.columns, this.#next?.buffers.columns ?? 0);
   }
 
-  /** Room for rows of which so many have no slot yet, beside those that have one. */
-  roomFor(newcomers: number, columns: number): SlotRoom {
-    // A slot that only fills a call up gets a token behind its last, and so does one whose piece is odd.
+  /** Returns the capacity for the current rows plus `newcomers`. */
+  capacityFor(newcomers: number, columns: number): SlotCapacity {
+    // Reserve one column more: a row that only pads a call, or has an odd chunk, gets an extra token.
     const longest = Math.max(columns, longestOf(this.#owners())) + 1;
     if (longest > this.columns) this.beforeGrowth(this.#grown(longest));
     return { slots: this.#owners().length + newcomers, columns: longest };
   }
 
-  /** A call begins: buffers that are too small or too large for long are replaced beside it. */
+  /**
+   * Call at the start of each model call. Starts or continues replacing buffers that are too small, or have long been
+   * too large.
+   */
   noteCall(): void {
     const owners = this.#owners();
     const longest = longestOf(owners);
-    this.#most = Math.max(this.#most, Math.max(2, owners.length) * (longest + columnsAhead));
+    this.#maxTokens = Math.max(this.#maxTokens, Math.max(2, owners.length) * (longest + columnsAhead));
     this.#calls = (this.#calls + 1) % callsOfWindow;
     const slots = this.#now.owners.length;
     if (this.#calls === 0) {
-      const isTooLarge = 4 * this.#most < slots * this.#now.columns;
+      const isTooLarge = 4 * this.#maxTokens < slots * this.#now.columns;
       if (isTooLarge) this.#begin(Math.max(2, owners.length), longest + columnsAhead);
-      this.#most = 0;
+      this.#maxTokens = 0;
     }
     if (this.#next !== undefined) this.#move(tokensOfMove);
-    else this.make(this.roomFor(0, longest + columnsAhead - 1));
+    else this.grow(this.capacityFor(0, longest + columnsAhead - 1));
   }
 
   /**
-   * Goes on making room, if there is not enough.
+   * Continues making room if there is not enough.
    *
-   * @param tokens of rows that are moved at once, at least.
-   * @returns whether there is as much now.
+   * @param tokens min number of tokens to move now.
+   * @returns true if there is enough room.
    */
-  make(room: SlotRoom, tokens = tokensOfMove): boolean {
-    if (this.has(room)) return true;
+  grow(capacity: SlotCapacity, tokens = tokensOfMove): boolean {
+    if (this.fits(capacity)) return true;
     const { owners, columns } = this.#now;
     if (this.#next === undefined) {
-      const grown = columns < room.columns ? this.#grown(room.columns) : columns;
-      const wished = owners.length < room.slots ? 2 * owners.length : owners.length;
-      const most = room.slots + Math.floor(spareTokens / grown);
-      // A call has two at least.
-      this.#begin(Math.max(2, room.slots, Math.min(wished, most)), grown);
+      const grown = columns < capacity.columns ? this.#grown(capacity.columns) : columns;
+      const doubled = owners.length < capacity.slots ? 2 * owners.length : owners.length;
+      const max = capacity.slots + Math.floor(spareTokens / grown);
+      // A call has at least two rows.
+      this.#begin(Math.max(2, capacity.slots, Math.min(doubled, max)), grown);
     }
     this.#move(tokens);
-    return this.has(room);
+    return this.fits(capacity);
   }
 
-  /** Gives a row a slot. There has to be a free one. */
+  /** Assigns a free slot to a row; there must be one. */
   claim(cache: SlotCache): void {
     cache.slot = this.#now.owners.indexOf(undefined);
     this.#now.owners[cache.slot] = cache;
@@ -101,16 +104,16 @@ export class SlotMemory {
     if (cache.slot >= 0) this.#now.owners[cache.slot] = undefined;
     cache.slot = -1;
     cache.length = 0;
-    const place = this.#next?.buffers.owners.indexOf(cache) ?? -1;
-    if (place >= 0) this.#next!.buffers.owners[place] = undefined;
+    const nextSlot = this.#next?.buffers.owners.indexOf(cache) ?? -1;
+    if (nextSlot >= 0) this.#next!.buffers.owners[nextSlot] = undefined;
   }
 
   #owners(): SlotCache[] {
     return this.#now.owners.filter((owner) => owner !== undefined);
   }
 
-  /** Whether there is room for these already. */
-  has({ slots, columns }: SlotRoom): boolean {
+  /** Returns true if the current buffers have this capacity. */
+  fits({ slots, columns }: SlotCapacity): boolean {
     return slots <= this.#now.owners.length && columns <= this.#now.columns;
   }
 
@@ -152,7 +155,7 @@ export class SlotMemory {
   #replace(buffers: SlotBuffers): void {
     for (const [slot, owner] of buffers.owners.entries())
       if (owner !== undefined)
-        buffers.copyTokens(this.#now, owner.slot, slot, { first: owner.length, end: owner.held });
+        buffers.copyTokens(this.#now, owner.slot, slot, { first: owner.length, end: owner.usedLength });
     this.#now = buffers;
     this.#next = undefined;
     for (const [slot, owner] of buffers.owners.entries()) if (owner !== undefined) owner.slot = slot;
@@ -165,5 +168,5 @@ function inBlocks(columns: number): number {
 
 /** Tokens of the longest row, or those that it is about to have. */
 function longestOf(owners: readonly SlotCache[]): number {
-  return owners.reduce((most, { held, expected }) => Math.max(most, held, expected), 0);
+  return owners.reduce((max, { usedLength, expected }) => Math.max(max, usedLength, expected), 0);
 }

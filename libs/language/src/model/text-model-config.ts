@@ -1,32 +1,38 @@
 import type { TextCard, TextMode } from '@darkroom/kinds';
 import { z } from 'zod';
-import { checkModelJson, modelFileError, readModelJson } from './model-file.ts';
+import {
+  checkModelJson,
+  modelFileError,
+  readModelConfig,
+  readModelJson,
+  unlessMissing,
+} from '@darkroom/runtime/model-file';
 
-/** What the model's config.json and generation_config.json say. */
+/** Contents of a model's config.json and generation_config.json. */
 export interface TextModelConfig {
-  /** Its family, by what config.json calls it: `model_type`. */
+  /** Model family: config.json's `model_type`. */
   readonly type: string;
   readonly mode: TextMode;
-  /** Logits that it gives for each position; ids of tokens are below this. */
+  /** Number of logits per position; token ids are below this. */
   readonly vocabularySize: number;
   readonly layers: number;
-  /** Heads of keys and values. */
+  /** Number of key/value heads. */
   readonly keyHeads: number;
-  /** Numbers of one key. */
+  /** Size of one key. */
   readonly headWidth: number;
-  /** Tokens that it reads and writes together. */
+  /** Max tokens of prompt and text together. */
   readonly maxModelTokens: number;
-  /** Tokens that end a text. */
+  /** Token ids that end a text. */
   readonly endIds: readonly number[];
-  /** Which file says so of which of them. */
-  readonly endIdsOf: readonly { readonly file: string; readonly ids: readonly number[] }[];
-  /** What is meant where a request does not say. */
+  /** The file that each end token comes from, for error messages. */
+  readonly endIdSources: readonly { readonly file: string; readonly ids: readonly number[] }[];
+  /** Defaults for fields that a request leaves out. */
   readonly defaults: TextCard['defaults'];
-  /** Of block diffusion. */
+  /** Block diffusion only. */
   readonly block?: { readonly size: number; readonly confidenceThreshold: number; readonly maskId: number };
 }
 
-/** By what config.json calls them: SmolLM2 is a llama. */
+/** Modes by `model_type`; SmolLM2's is llama. */
 const modesOfTypes: Readonly<Record<string, TextMode>> = {
   llama: 'autoregressive',
   qwen2: 'autoregressive',
@@ -37,7 +43,7 @@ const modesOfTypes: Readonly<Record<string, TextMode>> = {
   block_diffusion: 'block_diffusion',
 };
 
-/** Of a model whose generation_config.json has no max_new_tokens: an answer, and not all that it could write. */
+/** Default of max_new_tokens: the length of an answer, not of everything that fits. */
 const defaultMaxTokens = 1024;
 
 const count = z.number().int().min(1);
@@ -75,11 +81,10 @@ const generationSchema = z.looseObject({
  * @throws DarkroomError `model_unsupported` naming the file and the field.
  */
 export async function readTextModelConfig(directory: string): Promise<TextModelConfig> {
-  const [json, generationJson = {}] = await Promise.all([
-    readModelJson(directory, 'config.json'),
-    readModelJson(directory, 'generation_config.json'),
+  const [config, generationJson = {}] = await Promise.all([
+    readModelConfig(directory, 'config.json', configSchema),
+    unlessMissing(readModelJson(directory, 'generation_config.json')),
   ]);
-  const config = checkModelJson('config.json', json, configSchema);
   const generation = checkModelJson('generation_config.json', generationJson, generationSchema);
   const mode = modeOf(config.model_type);
   const { do_sample: samples, temperature, top_p: topP, top_k: topK } = generation;
@@ -93,7 +98,7 @@ export async function readTextModelConfig(directory: string): Promise<TextModelC
     headWidth: config.head_dim ?? config.hidden_size / config.num_attention_heads,
     maxModelTokens: config.max_position_embeddings,
     endIds: [...new Set([...generation.eos_token_id, ...config.eos_token_id])],
-    endIdsOf: [
+    endIdSources: [
       { file: 'generation_config.json', ids: generation.eos_token_id },
       { file: 'config.json', ids: config.eos_token_id },
     ],

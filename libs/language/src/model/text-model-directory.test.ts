@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createTextCodec } from '@darkroom/kinds';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { loadTextPipeline } from '../pipelines/load-text-pipeline.ts';
 import { textInput, TextTable } from '../testing/text-table.ts';
 import { readTextModelDirectory } from './text-model-directory.ts';
@@ -16,7 +16,7 @@ const unsupported = (message: string) => ({
 });
 
 describe('the card of a text model', () => {
-  it('says what the embedded writer can do', async () => {
+  it('describes emoji-writer', async () => {
     const { card, codecDocument } = await readTextModelDirectory(join(models, 'emoji-writer'));
     expect(card).toEqual({
       id: 'emoji-writer',
@@ -36,7 +36,19 @@ describe('the card of a text model', () => {
     expect(createTextCodec(codecDocument).decode([68])).toBe('a');
   });
 
-  it('says how the other one makes its blocks', async () => {
+  it.each([
+    [['cuda'], 'model_fp16.onnx'],
+    [['cpu'], 'model_int8.onnx'],
+  ] as const)('selects by default, on %j, %s', async (devices, file) => {
+    const directory = await mkdtemp(join(tmpdir(), 'darkroom-writer-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    await cp(join(models, 'emoji-writer'), directory, { recursive: true });
+    await cp(join(directory, 'onnx/model_int8.onnx'), join(directory, 'onnx/model_fp16.onnx'));
+    const { graph } = await readTextModelDirectory(directory, { id: 'writer', devices });
+    expect(graph).toBe(`onnx/${file}`);
+  });
+
+  it('describes the blocks of emoji-writer-diffusion', async () => {
     const { card, config } = await readTextModelDirectory(join(models, 'emoji-writer-diffusion'), { id: 'other' });
     expect(card).toMatchObject({
       id: 'other',
@@ -47,12 +59,12 @@ describe('the card of a text model', () => {
     expect(config).toMatchObject({ endIds: [2], block: { maskId: 3 } });
   });
 
-  it('says no more tokens than there is room for', async () => {
+  it('limits maxModelTokens to maxTokens', async () => {
     const { card } = await readTextModelDirectory(join(models, 'emoji-writer'), { maxTokens: 40 });
     expect(card.maxModelTokens).toBe(40);
   });
 
-  it.each(['emoji-writer', 'emoji-writer-diffusion'])('says that rows of %s keep their bytes', async (name) => {
+  it.each(['emoji-writer', 'emoji-writer-diffusion'])('reports %s as deterministic', async (name) => {
     const pipeline = await loadTextPipeline({ directory: join(models, name), threads: 1 });
     expect(pipeline.card.deterministic).toEqual({ is: true });
     expect(pipeline.components).toEqual([{ part: 'onnx', device: 'cpu', refusals: [] }]);
@@ -60,7 +72,7 @@ describe('the card of a text model', () => {
   });
 });
 
-/** What a model writes, and how many tokens it says that it has. */
+/** Writes a sampled text, and returns it with the vocabulary size on the card. */
 async function write(directory: string) {
   const pipeline = await loadTextPipeline({ directory, id: 'writer', threads: 1 });
   const { card } = pipeline;
@@ -89,28 +101,34 @@ describe('a text model', () => {
     );
   it.each([
     [{ model_type: 'mamba' }, 'config.json: model_type: mamba is not supported; supported are llama, qwen2, '],
-    [{ vocab_size: 2000 }, 'tokenizer.json: has 6144 tokens, and config.json says vocab_size 2000'],
+    [{ vocab_size: 2000 }, 'tokenizer.json: has 6144 tokens, which does not match config.json: vocab_size 2000'],
     [
       { vocab_size: 6146 },
-      'model_int8.onnx: logits is [batch_size, sequence_length, 6144], and config.json says […, …, 6146]',
+      'model_int8.onnx: logits is [batch_size, sequence_length, 6144], expected by config.json […, …, 6146]',
     ],
-    [{ num_hidden_layers: 5 }, 'model_int8.onnx: has caches of 4 layers, and config.json says num_hidden_layers 5'],
-    [{ num_key_value_heads: 3 }, 'past_key_values.0.key is [batch_size, 2, past_sequence_length, 32], and config.json'],
-    [{ head_dim: 64 }, 'past_key_values.0.key is [batch_size, 2, past_sequence_length, 32], and config.json'],
+    [{ num_hidden_layers: 5 }, 'model_int8.onnx: has caches of 4 layers, expected num_hidden_layers in config.json, 5'],
+    [
+      { num_key_value_heads: 3 },
+      'past_key_values.0.key is [batch_size, 2, past_sequence_length, 32], expected by config.json',
+    ],
+    [{ head_dim: 64 }, 'past_key_values.0.key is [batch_size, 2, past_sequence_length, 32], expected by config.json'],
     [{ block_size: undefined }, 'config.json: block_size: is missing'],
     [{ mask_token_id: 9999 }, 'config.json: mask_token_id: 9999 is not below vocab_size, 6144'],
     [{ max_position_embeddings: 'many' }, 'config.json: max_position_embeddings: '],
-  ])('whose config.json has %j is refused by the file and the figures', async (changes, message) => {
+  ])('is rejected with file and values if config.json has %j', async (changes, message) => {
     await change('config.json', changes);
     expect(await failure()).toMatchObject(unsupported(message));
   });
 
-  it.each(['generation_config.json', 'config.json'])('whose end token in %s is none is refused', async (file) => {
-    await change(file, { eos_token_id: [2, 6144] });
-    expect(await failure()).toHaveProperty('message', `${file}: eos_token_id: 6144 is not a token of tokenizer.json`);
-  });
+  it.each(['generation_config.json', 'config.json'])(
+    'is rejected if an end token in %s is not in the tokenizer',
+    async (file) => {
+      await change(file, { eos_token_id: [2, 6144] });
+      expect(await failure()).toHaveProperty('message', `${file}: eos_token_id: 6144 is not a token of tokenizer.json`);
+    },
+  );
 
-  it('whose tokenizer is of another model is refused', async () => {
+  it('is rejected if its tokenizer belongs to another model', async () => {
     const { model } = JSON.parse(await readFile(join(directory, 'tokenizer.json'), 'utf8')) as {
       model: { vocab: Record<string, number> };
     };
@@ -124,34 +142,34 @@ describe('a text model', () => {
       });
     await few(4);
     expect(await failure()).toMatchObject(
-      unsupported('tokenizer.json: has 4 tokens, and config.json says vocab_size 6144'),
+      unsupported('tokenizer.json: has 4 tokens, which does not match config.json: vocab_size 6144'),
     );
     await few(6136);
     expect((await readTextModelDirectory(directory, { id: 'padded' })).card.vocabularySize).toBe(6136);
   });
 
-  it('may have special tokens that it has no logits of, and does not write them', async () => {
+  it('may have special tokens without logits, and never writes them', async () => {
     const { added_tokens: known } = JSON.parse(await readFile(join(directory, 'tokenizer.json'), 'utf8')) as {
       added_tokens: object[];
     };
     const more = (special: boolean) =>
-      change('tokenizer.json', { added_tokens: [...known, { ...known[0], id: 6144, content: '<picture>', special }] });
+      change('tokenizer.json', { added_tokens: [...known, { ...known[0], id: 6144, content: '<image>', special }] });
     await more(true);
     const written = await write(directory);
     expect(written).toEqual(await write(join(models, 'emoji-writer-diffusion')));
     expect(written.size).toBe(6144);
     await more(false);
     expect(await failure()).toMatchObject(
-      unsupported('tokenizer.json: has 6145 tokens, and config.json says vocab_size 6144'),
+      unsupported('tokenizer.json: has 6145 tokens, which does not match config.json: vocab_size 6144'),
     );
   });
 
-  it.each(['config.json', 'tokenizer.json'])('without %s is refused', async (file) => {
+  it.each(['config.json', 'tokenizer.json'])('is rejected without %s', async (file) => {
     await rm(join(directory, file));
     expect(await failure()).toMatchObject(unsupported(`${file}: is missing`));
   });
 
-  it('says which graphs it has', async () => {
+  it('lists its graphs if the requested one is missing', async () => {
     const parts = {};
     expect(await failure({ dtypes: { all: 'fp32', parts } })).toMatchObject(
       unsupported('onnx: has no graph in fp32; there is model_int8.onnx'),
@@ -163,7 +181,7 @@ describe('a text model', () => {
     expect(await failure()).toMatchObject(unsupported('onnx: has none of model_int8.onnx, model.onnx, '));
   });
 
-  it('whose graph is cut short is refused by its name', async () => {
+  it('is rejected with the file name if its graph is truncated', async () => {
     const graph = join(directory, 'onnx/model_int8.onnx');
     await writeFile(graph, (await readFile(graph)).subarray(0, 100_000));
     expect(await failure()).toMatchObject({
@@ -172,7 +190,7 @@ describe('a text model', () => {
     });
   });
 
-  it('has the defaults of its generation_config.json', async () => {
+  it('takes its defaults from generation_config.json', async () => {
     await change('generation_config.json', { do_sample: true, temperature: 0.7, top_p: 0.8, top_k: 20 });
     const { card } = await readTextModelDirectory(directory, { id: 'a' });
     expect(card.defaults).toEqual({ maxTokens: 24, temperature: 0.7, topP: 0.8, topK: 20 });

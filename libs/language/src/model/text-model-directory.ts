@@ -1,47 +1,56 @@
 /**
- * A text model as it lies on disk: the layout of Optimum and transformers.js. Reads the small files only, so it is quick
- * and needs no ONNX Runtime.
+ * A text model on disk, in the layout of Optimum and transformers.js. Reads only its small files, without ONNX Runtime.
  */
 import { createHash } from 'node:crypto';
 import { access, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { type DtypeChoice, DarkroomError, isModelId, type ModelDtype, modelDtypes } from '@darkroom/core';
+import { autoDtypes, type Device, type DtypeChoice, type ModelDtype } from '@darkroom/core';
 import { createTextCodec, encodeTextCodecFiles, type TextCard, type TextCodec } from '@darkroom/kinds';
-import { modelFileError, readModelJson, readModelText } from './model-file.ts';
+import {
+  checkModelId,
+  modelFileError,
+  readModelJson,
+  readModelText,
+  unlessMissing,
+} from '@darkroom/runtime/model-file';
 import { readTextModelConfig, type TextModelConfig } from './text-model-config.ts';
 
-/** All that a pipeline needs to load a model. */
+/** Everything that a pipeline needs to load a model. */
 export interface TextModelDirectory {
-  /** Absolute. */
+  /** Absolute path. */
   readonly path: string;
-  /** Relative to the path. */
+  /** Path relative to `path`. */
   readonly graph: string;
   readonly config: TextModelConfig;
-  /** As far as the files tell; that rows keep their bytes is known once it is loaded. */
+  /** The card, as far as files tell; `deterministic` is known only once the model is loaded. */
   readonly card: TextCard;
   readonly codec: TextCodec;
-  /** The bytes that `card.codec` names, for the door to make the same codec from. */
+  /** The bytes whose hash is `card.codec`; the API builds the same codec from them. */
   readonly codecDocument: Uint8Array;
 }
 
 export interface ReadTextModelOptions {
-  /** What requests call the model; the directory's name if absent. */
+  /** The model's id in requests; default: the directory's name. */
   id?: string;
-  /** Which file of weights; by default the first there is of int8, fp32, q4 and fp16. */
+  /**
+   * Which file of weights to use; default: the first present one, in the order of `autoDtypes` for the first device.
+   */
   dtypes?: DtypeChoice;
-  /** Tokens that there is room for: no text is longer with its prompt. */
+  /** Devices to run on, in order of preference. */
+  devices?: readonly Device[];
+  /** Capacity in tokens; limits prompt and text together. */
   maxTokens?: number;
 }
 
-/** Whether a directory holds a model of text: one of pictures has a model_index.json. */
+/** Returns true if the directory holds a text model; an image model has a model_index.json. */
 export async function isTextModel(path: string): Promise<boolean> {
-  const [isText, isPicture] = await Promise.all(
+  const [isText, isImage] = await Promise.all(
     ['config.json', 'model_index.json'].map((file) => isReadable(join(path, file))),
   );
-  return isText === true && isPicture !== true;
+  return isText === true && isImage !== true;
 }
 
-/** The names of graphs, in the folder `onnx`. */
+/** File names of graphs, in the folder `onnx`. */
 export const textDtypeFileNames: Readonly<Record<ModelDtype, string>> = {
   int8: 'model_int8.onnx',
   fp32: 'model.onnx',
@@ -52,17 +61,17 @@ export const textDtypeFileNames: Readonly<Record<ModelDtype, string>> = {
 /**
  * Reads a model's directory.
  *
- * @throws DarkroomError `model_unsupported` naming the file and the field that is missing, wrong or not supported.
+ * @throws DarkroomError `model_unsupported` naming the file and the field that is missing, invalid or not supported.
  */
 export async function readTextModelDirectory(
   path: string,
-  { id, dtypes = { all: 'auto', parts: {} }, maxTokens = Infinity }: ReadTextModelOptions = {},
+  { id, dtypes = { all: 'auto', parts: {} }, devices, maxTokens = Infinity }: ReadTextModelOptions = {},
 ): Promise<TextModelDirectory> {
   const directory = resolve(path);
   const [read, codecDocument, graph] = await Promise.all([
     readTextModelConfig(directory),
     readCodecFiles(directory),
-    findGraph(directory, dtypes),
+    findGraph(directory, dtypes, devices?.[0]),
   ]);
   const { mtimeMs } = await stat(join(directory, 'config.json'));
   const codec = createTextCodec(codecDocument);
@@ -75,7 +84,7 @@ export async function readTextModelDirectory(
 
 interface CreateTextCardOptions {
   id: string;
-  /** When the directory was written. */
+  /** Modification time of config.json. */
   mtimeMs: number;
   config: TextModelConfig;
   codec: TextCodec;
@@ -105,17 +114,16 @@ function createTextCard({ id, mtimeMs, config, codec, codecDocument }: CreateTex
 async function readCodecFiles(directory: string): Promise<Uint8Array> {
   const [tokenizer, config = {}, chatTemplate] = await Promise.all([
     readModelJson(directory, 'tokenizer.json'),
-    readModelJson(directory, 'tokenizer_config.json'),
-    readModelText(directory, 'chat_template.jinja'),
+    unlessMissing(readModelJson(directory, 'tokenizer_config.json')),
+    unlessMissing(readModelText(directory, 'chat_template.jinja')),
   ]);
-  if (tokenizer === undefined) throw modelFileError('tokenizer.json', 'is missing');
   return encodeTextCodecFiles({ tokenizer, config, chatTemplate });
 }
 
-async function findGraph(directory: string, { all: dtype, parts }: DtypeChoice): Promise<string> {
+async function findGraph(directory: string, { all: dtype, parts }: DtypeChoice, device?: Device): Promise<string> {
   const [part] = Object.keys(parts);
   if (part !== undefined) throw modelFileError('onnx', `has no ${part}: a text model is one graph`);
-  const there = await listTextDtypes(directory);
+  const there = await listTextDtypes(directory, device);
   const found = dtype === 'auto' ? there[0] : there.find((name) => name === dtype);
   if (found !== undefined) return `onnx/${textDtypeFileNames[found]}`;
   if (there.length === 0) throw modelFileError('onnx', `has none of ${Object.values(textDtypeFileNames).join(', ')}`);
@@ -123,41 +131,33 @@ async function findGraph(directory: string, { all: dtype, parts }: DtypeChoice):
   throw modelFileError('onnx', `has no graph in ${dtype}; there is ${instead}`);
 }
 
-/** The dtypes that a model has a graph in, by the names of the files, in the order in which `auto` takes them. */
-export async function listTextDtypes(directory: string): Promise<ModelDtype[]> {
-  const files = modelDtypes.map((dtype) => join(directory, 'onnx', textDtypeFileNames[dtype]));
+/** Returns the dtypes that a model has a graph file for, in the order of preference of `auto`. */
+export async function listTextDtypes(directory: string, device?: Device): Promise<ModelDtype[]> {
+  const dtypes = autoDtypes(device);
+  const files = dtypes.map((dtype) => join(directory, 'onnx', textDtypeFileNames[dtype]));
   const isThere = await Promise.all(files.map(isReadable));
-  return modelDtypes.filter((_, at) => isThere[at]);
+  return dtypes.filter((_, at) => isThere[at]);
 }
 
-/** Logits for ids of no token, which some models have for the sake of round numbers. */
+/** Max number of logits without a token, which some models have for padding. */
 const mostPadding = { tokens: 1024, share: 0.1 };
 
 function checkVocabulary(codec: TextCodec, config: TextModelConfig): void {
   const { vocabularySize } = codec;
   const missing = config.vocabularySize - vocabularySize;
-  // Gemma 3's models of text have a token for pictures, too, and no logit of it.
+  // Gemma 3's text models have a special token for images without a logit.
   const tooMany = Array.from({ length: Math.max(0, -missing) }, (_, at) => config.vocabularySize + at);
   if (
     !tooMany.every((id) => codec.isSpecial(id)) ||
     missing > Math.max(mostPadding.tokens, mostPadding.share * config.vocabularySize)
   ) {
-    const problem = `has ${vocabularySize} tokens, and config.json says vocab_size ${config.vocabularySize}`;
+    const problem = `has ${vocabularySize} tokens, which does not match config.json: vocab_size ${config.vocabularySize}`;
     throw modelFileError('tokenizer.json', problem);
   }
-  for (const { file, ids } of config.endIdsOf) {
+  for (const { file, ids } of config.endIdSources) {
     const unknown = ids.find((id) => id >= Math.min(vocabularySize, config.vocabularySize));
     if (unknown !== undefined) throw modelFileError(file, `eos_token_id: ${unknown} is not a token of tokenizer.json`);
   }
-}
-
-function checkModelId(id: string): string {
-  if (isModelId(id)) return id;
-  throw new DarkroomError(
-    'model_unsupported',
-    'language.read-model-directory',
-    `${JSON.stringify(id)} cannot be a model's id: 1–64 characters of a–z, 0–9, ".", "_" and "-"`,
-  );
 }
 
 function isReadable(path: string): Promise<boolean> {

@@ -1,11 +1,18 @@
-/** The embedded writer, against what transformers wrote with its weights: tools/golden/record-text.py. */
+/** Tests emoji-writer against transformers with the same weights: tools/golden/record-text.py. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { textAfter } from '@darkroom/core';
 import type { TextInput, TokenLogprob } from '@darkroom/kinds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
-import { differenceOf, inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
+import {
+  differenceOf,
+  writeInBatches,
+  randomInput,
+  textInput,
+  type TextResult,
+  TextTable,
+} from '../testing/text-table.ts';
 import type { TextRow } from '../row/text-row.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
@@ -35,7 +42,7 @@ const promptOf = (text: string) =>
 const wish = promptOf('an animal that lives in the forest');
 
 describe('greedy text', () => {
-  it('is that of transformers, token for token, for each alone', async () => {
+  it('equals that of transformers, token by token, alone', async () => {
     for (const { messages, prompt, tokens, text } of cases) {
       expect(codec.encode(codec.renderChat(messages), { addSpecialTokens: false })).toEqual(prompt);
       const result = await new TextTable(pipeline).write(textInput({ prompt }));
@@ -50,11 +57,11 @@ describe('greedy text', () => {
     }
   });
 
-  it('is the same for all together', async () => {
+  it('equals it in a batch', async () => {
     const table = new TextTable(pipeline);
     for (const [at, { prompt }] of cases.entries()) {
       await table.join(`${at}`, textInput({ prompt }));
-      if (at % 3 === 0) await table.turn();
+      if (at % 3 === 0) await table.tick();
     }
     await table.run();
     expect(cases.map((_, at) => table.results.get(`${at}`)!.tokens)).toEqual(cases.map(({ tokens }) => tokens));
@@ -62,7 +69,7 @@ describe('greedy text', () => {
   });
 });
 
-/** Requests of all kinds, the same one for the same number. */
+/** Returns a request of any kind, determined by the number. */
 function inputOf(number: number): TextInput {
   const input = randomInput(number, wish);
   return number % 3 === 0 ? input : { ...input, logprobs: 3 };
@@ -71,28 +78,28 @@ function inputOf(number: number): TextInput {
 describe('rows', () => {
   const count = 36;
 
-  it('have the bytes they have alone in any company, and from every checkpoint', async () => {
+  it('have the same bytes in any batch as alone, and from every checkpoint', async () => {
     const alone: TextResult[] = [];
     for (let at = 0; at < count; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
     for (let round = 0; round < 2; round++) {
-      const together = await inCompany(pipeline, { seed: round, inputOf, alone });
+      const together = await writeInBatches(pipeline, { seed: round, inputOf, alone });
       expect(together.map((one, at) => differenceOf(one, alone[at]!))).toEqual(alone.map(() => ''));
     }
   });
 
-  it('say their text in pieces that make the whole, each from where the last ended', async () => {
+  it('emit contiguous deltas that add up to the text', async () => {
     for (let at = 0; at < 20; at++) {
       const { events, text, tokens } = await new TextTable(pipeline).write(inputOf(at));
       const deltas = events.flatMap((event) => (event.type === 'delta' ? [event] : []));
-      const whole = deltas.reduce((before, delta) => textAfter(before, { ...delta, index: 0 } as never), '');
+      const whole = deltas.reduce((before, delta) => textAfter(before, delta), '');
       expect(whole).toBe(text);
       const ids = deltas.map(({ facts }) => facts!['ids']).join('');
-      const said = tokens.at(-1) === end && !inputOf(at).ignoreEos ? tokens.slice(0, -1) : tokens;
-      expect(ids).toBe(said.map((id) => `${id},`).join(''));
+      const emitted = tokens.at(-1) === end && !inputOf(at).ignoreEos ? tokens.slice(0, -1) : tokens;
+      expect(ids).toBe(emitted.map((id) => `${id},`).join(''));
     }
   });
 
-  it('go on from a checkpoint where it left off, and say so', async () => {
+  it('resume from a checkpoint, and report progress from there', async () => {
     const input = textInput({ prompt: wish, temperature: 1, seed: 5, maxTokens: 30, ignoreEos: true });
     const whole = await new TextTable(pipeline).write(input);
     for (const checkpoint of whole.checkpoints) {
@@ -103,7 +110,7 @@ describe('rows', () => {
     }
   });
 
-  it('start afresh with a checkpoint that does not fit', async () => {
+  it('restart with an invalid checkpoint', async () => {
     const input = textInput({ prompt: wish });
     const whole = await new TextTable(pipeline).write(input);
     for (const text of ['', '{}', '{"tokens":[9000],"random":[1,2,3,4],"calls":0}'])
@@ -115,7 +122,7 @@ describe('rows', () => {
   });
 });
 
-it('starts afresh where a checkpoint has all tokens that it may write, and no end', async () => {
+it('restarts with a checkpoint that has reached the limit without an end', async () => {
   const input = textInput({ prompt: wish, maxTokens: 3 });
   const checkpoint = JSON.stringify({ tokens: [68, 68, 68], random: [1, 2, 3, 4], calls: 3 });
   const { text } = await new TextTable(pipeline).write(input);
@@ -124,42 +131,46 @@ it('starts afresh where a checkpoint has all tokens that it may write, and no en
   ).toMatchObject({ text });
 });
 
-const open = (keptTokens: number) => loadTextPipeline({ directory, threads: 1, keptTokens });
+const open = (prefixCacheTokens: number) => loadTextPipeline({ directory, threads: 1, prefixCacheTokens });
 
-describe('what was read', () => {
+describe('the prefix cache', () => {
   const chat = cases.slice(-9, -6);
 
-  it('is not read again by those who begin as others did, and they write the same', async () => {
-    const keeps = await open(1000);
+  it('spares prompts with a known prefix the reading, without changing their text', async () => {
+    const retaining = await open(1000);
     const cached = [];
     for (const { prompt, tokens } of chat) {
-      const result = await new TextTable(keeps).write(textInput({ prompt }));
+      const result = await new TextTable(retaining).write(textInput({ prompt }));
       expect(result.tokens).toEqual(tokens);
       cached.push(result.facts.cached_tokens);
     }
-    // Each turn of a chat begins with all there was, but the end token, which nobody read.
+    // Each prompt starts with the previous chat, except the end token, which the model never read.
     const [first, second] = chat.map(({ prompt, tokens }) => prompt.length + tokens.length - 1);
     expect(cached).toEqual([0, first, second]);
-    await keeps.dispose();
+    await retaining.dispose();
   });
 
-  it('is of no use to anybody else, while it is in work or afterwards', async () => {
-    const keeps = await open(1000);
-    const table = new TextTable(keeps);
+  it('is not shared between owners, during a request or afterwards', async () => {
+    const retaining = await open(1000);
+    const table = new TextTable(retaining);
     await table.join('alice', textInput({ prompt: wish, maxTokens: 8, ignoreEos: true }));
-    await table.turn();
+    await table.tick();
     await table.join('bob', textInput({ prompt: wish, maxTokens: 8, ignoreEos: true }), undefined, 'bob');
     await table.run();
-    const afterwards = await new TextTable(keeps).write(textInput({ prompt: wish, maxTokens: 8 }), undefined, 'carol');
-    const again = await new TextTable(keeps).write(textInput({ prompt: wish, maxTokens: 8 }), undefined, 'bob');
+    const afterwards = await new TextTable(retaining).write(
+      textInput({ prompt: wish, maxTokens: 8 }),
+      undefined,
+      'carol',
+    );
+    const again = await new TextTable(retaining).write(textInput({ prompt: wish, maxTokens: 8 }), undefined, 'bob');
     const results = [table.results.get('bob')!, afterwards, again];
     expect(results.map(({ facts }) => facts.cached_tokens)).toEqual([0, 0, wish.length - 1]);
-    await keeps.dispose();
+    await retaining.dispose();
   });
 
-  it('is read once for all texts of a request', async () => {
-    const keepsNone = await open(0);
-    const table = new TextTable(keepsNone);
+  it('shares the prompt among all texts of a request', async () => {
+    const retainingNone = await open(0);
+    const table = new TextTable(retainingNone);
     await table.join('a', textInput({ prompt: wish, n: 4, temperature: 1, maxTokens: 8, ignoreEos: true }));
     await table.run();
     const readers = table.calls.flatMap(({ shape, names }) => (shape === 'read' ? [names] : []));
@@ -167,24 +178,24 @@ describe('what was read', () => {
       ['a/0', 'a/1', 'a/2', 'a/3'],
       ['a/1', 'a/2', 'a/3'],
     ]);
-    // Nobody had read it before.
+    // No earlier request had the prompt.
     const facts = [0, 1, 2, 3].map((index) => table.results.get(`a/${index}`)!.facts.cached_tokens);
     expect(facts).toEqual([0, 0, 0, 0]);
     const alone = textInput({ prompt: wish, temperature: 1, maxTokens: 8, ignoreEos: true, seed: 4 });
-    expect(table.results.get('a/3')!.tokens).toEqual((await new TextTable(keepsNone).write(alone)).tokens);
-    await keepsNone.dispose();
+    expect(table.results.get('a/3')!.tokens).toEqual((await new TextTable(retainingNone).write(alone)).tokens);
+    await retainingNone.dispose();
   });
 });
 
-it('has room for rows as long as the longest of them', async () => {
+it('counts every row as long as the longest, in fitsMemory', async () => {
   const small = await loadTextPipeline({ directory, threads: 1, memoryTokens: 300 });
   const rows = await small.createRows({ id: 'a', input: textInput({ prompt: wish, n: 8, maxTokens: 10 }) });
   const [long] = await small.createRows({ id: 'b', input: textInput({ prompt: wish, maxTokens: 80 }) });
   const [first, ...others] = rows as [TextRow, ...TextRow[]];
-  expect(small.hasRoomFor!(first, others)).toBe(true);
-  expect(small.hasRoomFor!(first, [long!])).toBe(true);
-  expect(small.hasRoomFor!(long!, others.slice(0, 2))).toBe(true);
-  expect(small.hasRoomFor!(long!, others)).toBe(false);
+  expect(small.fitsMemory(first, others)).toBe(true);
+  expect(small.fitsMemory(first, [long!])).toBe(true);
+  expect(small.fitsMemory(long!, others.slice(0, 2))).toBe(true);
+  expect(small.fitsMemory(long!, others)).toBe(false);
   for (const row of [...rows, long!]) small.release(row);
   await small.dispose();
 });
@@ -192,27 +203,27 @@ it('has room for rows as long as the longest of them', async () => {
 describe('a long prompt', () => {
   const long = Array.from({ length: 200 }, (_, at) => 4 + at);
 
-  it('is read in pieces, between which the others write', async () => {
+  it('is read in chunks, between which other rows write', async () => {
     const table = new TextTable(pipeline);
     await table.join('writes', textInput({ prompt: wish, ignoreEos: true, maxTokens: 60 }));
-    await table.turn();
-    await table.turn();
+    await table.tick();
+    await table.tick();
     await table.join('reads', textInput({ prompt: long, maxTokens: 2 }));
     const before = table.calls.length;
-    while (!table.results.has('reads')) await table.turn();
+    while (!table.results.has('reads')) await table.tick();
     const calls = table.calls.slice(before).map(({ shape }) => shape);
-    // 200 tokens in pieces of 16 at most, and after each of them a step of the one who writes.
+    // 200 tokens in chunks of at most 16, each followed by a step of the writing row.
     expect(calls.slice(0, 26)).toEqual(Array.from({ length: 26 }, (_, at) => (at % 2 === 0 ? 'write' : 'read')));
   });
 });
 
 describe('a text', () => {
-  it('ends at its limit, in the middle of a wish', async () => {
+  it('ends at its limit in mid-sentence', async () => {
     const { tokens, facts } = await new TextTable(pipeline).write(textInput({ prompt: wish, maxTokens: 3 }));
     expect([tokens.length, facts.finish_reason, facts.completion_tokens]).toEqual([3, 'length', 3]);
   });
 
-  it('ends where the model has no more room', async () => {
+  it('ends at the model limit', async () => {
     const prompt = Array.from({ length: 250 }, (_, at) => 4 + at);
     const { tokens, facts } = await new TextTable(pipeline).write(
       textInput({ prompt, maxTokens: 24, ignoreEos: true }),
@@ -224,17 +235,17 @@ describe('a text', () => {
     [' fox', 'a'],
     ['ox on a gr', 'a f'],
     ['a', ''],
-  ])('ends before %j, of which nothing is said', async (stop, text) => {
+  ])('ends before the stop string %j, without emitting any of it', async (stop, text) => {
     const result = await new TextTable(pipeline).write(textInput({ prompt: wish, stop: ['never', stop] }));
     expect(result).toMatchObject({ text, facts: { finish_reason: 'stop', stop } });
-    const said = result.events.flatMap((event) => (event.type === 'delta' ? [event.text] : []));
-    expect(said.join('')).toBe(text);
+    const emitted = result.events.flatMap((event) => (event.type === 'delta' ? [event.text] : []));
+    expect(emitted.join('')).toBe(text);
     expect(result.facts.completion_tokens).toBe(result.tokens.length);
     const ids = result.events.flatMap((event) => (event.type === 'delta' ? [event.facts!['ids'] as string] : []));
     expect(codec.decode(ids.join('').split(',').filter(Boolean).map(Number)).startsWith(text)).toBe(true);
   });
 
-  it('has the biases and penalties that were asked for', async () => {
+  it('applies biases and penalties', async () => {
     const plain = await new TextTable(pipeline).write(textInput({ prompt: wish }));
     const banned = plain.tokens[1]!;
     const biased = await new TextTable(pipeline).write(textInput({ prompt: wish, logitBias: { [banned]: -100 } }));
@@ -244,23 +255,23 @@ describe('a text', () => {
     expect(await kinds({ ...loop, frequencyPenalty: 2 })).toBeGreaterThan(await kinds(loop));
   });
 
-  it('says how probable its tokens were', async () => {
+  it('reports log probabilities', async () => {
     const { events, tokens } = await new TextTable(pipeline).write(textInput({ prompt: wish, logprobs: 2 }));
     const lines = events.flatMap((event) => (event.type === 'delta' ? [event.facts!['logprobs'] as string] : []));
-    const said = lines
+    const emitted = lines
       .join('')
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as TokenLogprob);
-    expect(said.map(({ token }) => token)).toEqual(tokens.slice(0, -1).map((id) => codec.decode([id])));
-    for (const { token, logprob, bytes, top } of said) {
+    expect(emitted.map(({ token }) => token)).toEqual(tokens.slice(0, -1).map((id) => codec.decode([id])));
+    for (const { token, logprob, bytes, top } of emitted) {
       expect(top).toHaveLength(2);
       expect(top[0]).toEqual({ token, logprob, bytes });
       expect(logprob).toBeLessThanOrEqual(0);
     }
   });
 
-  it('differs by the output and by the seed', async () => {
+  it('differs by output index and seed', async () => {
     const input = textInput({
       prompt: wish,
       temperature: 1.2,
@@ -274,7 +285,7 @@ describe('a text', () => {
     await table.run();
     const texts = [0, 1, 2].map((index) => table.results.get(`a/${index}`)!.text);
     expect(new Set(texts).size).toBe(3);
-    // The seed of the second is the first after the last.
+    // Seeds wrap around: the second output's is 0.
     expect((await new TextTable(pipeline).write({ ...input, n: 1, seed: 0 })).text).toBe(texts[1]);
   });
 });
@@ -284,11 +295,11 @@ describe('a request', () => {
     [{ prompt: [] }, 'prompt: '],
     [{ prompt: [1, 6144] }, 'prompt and logitBias: 6144 is not a token; the model has 6144'],
     [{ logitBias: { 9999: 1 } }, 'prompt and logitBias: 9999 is not a token'],
-    [{ prompt: Array.from({ length: 256 }, () => 5) }, 'prompt: has 256 tokens, and the model reads and writes 256'],
+    [{ prompt: Array.from({ length: 256 }, () => 5) }, 'prompt: has 256 tokens, and the model supports 256'],
     [{ temperature: -1 }, 'temperature: '],
     [{ n: 0 }, 'n: '],
     [{ stop: [''] }, 'stop.0: '],
-  ])('with %j is refused', async (changes, message) => {
+  ])('with %j is rejected', async (changes, message) => {
     await expect(
       pipeline.createRows({ id: 'a', input: textInput({ prompt: wish, ...changes }) }),
     ).rejects.toMatchObject({

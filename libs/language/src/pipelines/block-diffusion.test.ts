@@ -1,11 +1,11 @@
-/** The embedded writer by blocks, against what Python wrote with it: tools/golden/record-text-blocks.py. */
+/** Tests emoji-writer-diffusion against Python with the same weights: tools/golden/record-text-blocks.py. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { textAfter } from '@darkroom/core';
 import { maskText, type TextInput } from '@darkroom/kinds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
-import { inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
+import { writeInBatches, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
 
@@ -17,7 +17,7 @@ interface Case {
   tokens: number[];
   calls: number;
   text: string;
-  /** What stood in the block after each call; 3 for what was not known. */
+  /** The block after each call; 3 for a masked token. */
   blocks: number[][];
 }
 
@@ -45,7 +45,7 @@ const snapshotsOf = (events: Awaited<ReturnType<TextTable['write']>>['events']) 
 const idsOf = (ids: unknown) => (ids as string).split(',').filter(Boolean).map(Number);
 
 describe('greedy text', () => {
-  it('is that of Python, block for block, for each alone', async () => {
+  it('equals that of Python, block by block, alone', async () => {
     for (const each of cases) {
       const { tokens, text, facts, events } = await new TextTable(pipeline).write(inputOfCase(each));
       expect({ tokens, text, calls: facts.calls }).toEqual({ tokens: each.tokens, text: each.text, calls: each.calls });
@@ -54,11 +54,11 @@ describe('greedy text', () => {
     }
   });
 
-  it('is the same for all together', async () => {
+  it('equals it in a batch', async () => {
     const table = new TextTable(pipeline);
     for (const [at, each] of cases.entries()) {
       await table.join(`${at}`, inputOfCase(each));
-      if (at % 2 === 0) await table.turn();
+      if (at % 2 === 0) await table.tick();
     }
     await table.run();
     expect(cases.map((_, at) => table.results.get(`${at}`)!.tokens)).toEqual(cases.map(({ tokens }) => tokens));
@@ -72,18 +72,18 @@ const inputOf = (at: number): TextInput => {
 };
 
 describe('rows', () => {
-  it('have the bytes they have alone in any company, and from every checkpoint', async () => {
+  it('have the same bytes in any batch as alone, and from every checkpoint', async () => {
     const alone: TextResult[] = [];
     for (let at = 0; at < 40; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
     for (let round = 0; round < 2; round++) {
-      const together = await inCompany(pipeline, { seed: round, inputOf, alone });
+      const together = await writeInBatches(pipeline, { seed: round, inputOf, alone });
       expect(together.map(({ output, tokens }) => ({ output, tokens }))).toEqual(
         alone.map(({ output, tokens }) => ({ output, tokens })),
       );
     }
   });
 
-  it('go on from a checkpoint in the middle of a block, and count no call twice', async () => {
+  it('resume from a checkpoint within a block, without counting calls twice', async () => {
     const input = textInput({ prompt: wish, temperature: 1, seed: 3, maxTokens: 40, ignoreEos: true });
     const whole = await new TextTable(pipeline).write(input);
     expect(whole.checkpoints.length).toBeGreaterThan(10);
@@ -95,11 +95,11 @@ describe('rows', () => {
     }
   });
 
-  it('in different blocks and at different noise share a call', async () => {
+  it('share a call in different blocks and at different noise levels', async () => {
     const table = new TextTable(pipeline);
     const input = textInput({ prompt: wish, ignoreEos: true, maxTokens: 24 });
     await table.join('first', { ...input, confidenceThreshold: 1 });
-    for (let turn = 0; turn < 6; turn++) await table.turn();
+    for (let tick = 0; tick < 6; tick++) await table.tick();
     await table.join('second', { ...input, tokensPerCall: 1 });
     await table.run();
     const shared = table.calls.filter(({ names }) => names.length === 2);
@@ -109,13 +109,11 @@ describe('rows', () => {
 });
 
 describe('a text', () => {
-  it('develops in its block, and what is settled stays', async () => {
+  it('changes only within its current block', async () => {
     const input = textInput({ prompt: wish, ignoreEos: true, maxTokens: 20 });
     const { events, text, tokens, facts } = await new TextTable(pipeline).write(input);
     const snapshots = snapshotsOf(events);
-    expect(snapshots.reduce((before, snapshot) => textAfter(before, { ...snapshot, index: 0 } as never), '')).toBe(
-      text,
-    );
+    expect(snapshots.reduce((before, snapshot) => textAfter(before, snapshot), '')).toBe(text);
     const settled = snapshots.filter((snapshot) => snapshot.facts!['settled'] === 1);
     expect(settled.map((snapshot) => snapshot.text).join('')).toBe(text);
     expect(settled.flatMap((snapshot) => idsOf(snapshot.facts!['ids']))).toEqual(tokens);
@@ -124,25 +122,25 @@ describe('a text', () => {
       const masks = idsOf(snapshot.facts!['ids']).filter((id) => id === mask).length;
       expect(snapshot.text.split(maskText)).toHaveLength(masks + 1);
     }
-    // Each block but the last is read once more after its last call.
+    // Each block but the last is reread once after its last call.
     const calls = snapshots.map((snapshot) => snapshot.facts!['calls'] as number);
     expect(calls).toEqual(calls.toSorted((left, right) => left - right));
     expect(calls.at(-1)).toBe(facts.calls);
-    // Tokens that are known: never fewer, and all of them at the end of a block.
+    // The number of known tokens never decreases, and includes all tokens at the end of a block.
     const done = snapshots.map((snapshot) => snapshot.done!);
     expect(done).toEqual(done.toSorted((left, right) => left - right));
     expect(settled.map((snapshot) => snapshot.done)).toEqual([8, 16, 20]);
     expect(facts.calls).toBe(snapshots.length + 2);
   });
 
-  it('makes at least one token known in each call, and all that are probable enough', async () => {
+  it('unmasks at least one token per call, and all above the threshold', async () => {
     const strict = await new TextTable(pipeline).write(textInput({ prompt: wish, confidenceThreshold: 1 }));
     expect(strict.facts.calls).toBeGreaterThanOrEqual(strict.tokens.length);
     const easy = await new TextTable(pipeline).write(textInput({ prompt: wish, confidenceThreshold: 0 }));
     expect(easy.facts.calls).toBe(1);
   });
 
-  it('never has the mask among its tokens', async () => {
+  it('never contains the mask token', async () => {
     const input = textInput({
       prompt: wish,
       temperature: 2,
@@ -157,11 +155,11 @@ describe('a text', () => {
     const input = textInput({ prompt: wish, maxCalls, confidenceThreshold: 1, ignoreEos: true, maxTokens: 30 });
     const { facts, text, events } = await new TextTable(pipeline).write(input);
     expect(facts).toMatchObject({ calls: maxCalls, finish_reason: 'length' });
-    expect(snapshotsOf(events).reduce((before, at) => textAfter(before, { ...at, index: 0 } as never), '')).toBe(text);
+    expect(snapshotsOf(events).reduce((before, at) => textAfter(before, at), '')).toBe(text);
     expect(text).not.toContain(maskText);
   });
 
-  it('ends before a stop text, of which nothing stays', async () => {
+  it('ends before a stop string, and keeps none of it', async () => {
     const whole = await new TextTable(pipeline).write(textInput({ prompt: wish }));
     const stop = whole.text.slice(6, 12);
     const { text, facts, events } = await new TextTable(pipeline).write(textInput({ prompt: wish, stop: [stop] }));
@@ -171,7 +169,7 @@ describe('a text', () => {
     for (const snapshot of snapshotsOf(events)) expect(snapshot.text).not.toContain(stop);
   });
 
-  it('says no token of a stop text that begins in one block and ends in the next', async () => {
+  it('emits no token of a stop string that spans two blocks', async () => {
     const input = textInput({ prompt: wish, ignoreEos: true, maxTokens: 20 });
     const whole = await new TextTable(pipeline).write(input);
     const border = codec.decode(whole.tokens.slice(0, 8)).length;
@@ -187,13 +185,13 @@ describe('a text', () => {
     expect(settled.at(-1)!.done).toBe(ids.length);
   });
 
-  it('has no probabilities of its tokens', async () => {
+  it('rejects logprobs', async () => {
     await expect(pipeline.createRows({ id: 'a', input: textInput({ prompt: wish, logprobs: 0 }) })).rejects.toThrow(
-      'logprobs: a model of block diffusion has none',
+      'logprobs: not available for block diffusion models',
     );
   });
 
-  it('is decoded from what it says', async () => {
+  it('equals its decoded tokens', async () => {
     const { text, tokens } = await new TextTable(pipeline).write(textInput({ prompt: wish }));
     expect(codec.decode(tokens)).toBe(text);
   });

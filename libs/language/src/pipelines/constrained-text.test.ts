@@ -1,11 +1,18 @@
-/** Texts with a constraint. What matches them runs in the built thread: `npm run build` first. */
+/** Tests constrained texts. The matcher runs built code in a thread: `npm run build` first. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Grammars, type TextConstraint, type TextInput, type TokenLogprob } from '@darkroom/kinds';
+import type { TextConstraint, TextInput, TokenLogprob } from '@darkroom/kinds';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
-import { differenceOf, inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
+import {
+  differenceOf,
+  writeInBatches,
+  randomInput,
+  textInput,
+  type TextResult,
+  TextTable,
+} from '../testing/text-table.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
 
@@ -28,9 +35,8 @@ const schema = {
   },
   required: ['animal', 'count', 'colours'],
 };
-const grammars = new Grammars();
 const ebnf = (grammar: string): TextConstraint => ({ type: 'grammar', grammar });
-const ofSchema = ebnf(await grammars.ofSchema(schema));
+const ofSchema: TextConstraint = { type: 'json_schema', json_schema: schema };
 const fits = new Ajv2020().compile(schema);
 
 let pipeline: TextPipeline;
@@ -46,7 +52,7 @@ const logprobsOf = ({ events }: TextResult) =>
     .map((line) => JSON.parse(line) as TokenLogprob);
 
 describe('a text with a constraint', () => {
-  it('is what its schema allows, and ends there', async () => {
+  it('follows its schema, and ends where that ends', async () => {
     for (let seed = 0; seed < 6; seed++) {
       const { text, tokens, facts } = await write({
         constraint: ofSchema,
@@ -60,7 +66,7 @@ describe('a text with a constraint', () => {
     }
   });
 
-  it('may end with the end token where the grammar may, and only there', async () => {
+  it('may end with the end token only where the grammar may end', async () => {
     const { text, tokens } = await write({
       constraint: ebnf('root ::= "xyz" | "xyz" root'),
       logitBias: { [end]: 100 },
@@ -69,22 +75,22 @@ describe('a text with a constraint', () => {
     expect(tokens.at(-1)).toBe(end);
   });
 
-  it('has no token that a bias wants and the grammar does not', async () => {
+  it('contains no token that a bias favours and the grammar forbids', async () => {
     const constraint = ebnf('root ::= [ab]{5}');
     const logitBias = Object.fromEntries(codec.encode('fox', { addSpecialTokens: false }).map((id) => [id, 100]));
     expect((await write({ constraint, logitBias })).text).toMatch(/^[ab]{5}$/u);
   });
 
-  it('says of its tokens how probable they were without it', async () => {
+  it('reports log probabilities without the constraint', async () => {
     const plain = logprobsOf(await write({ logprobs: 3, maxTokens: 2 }));
     const constrained = await write({ constraint: ebnf('root ::= "q" [a-z]{3}'), logprobs: 3 });
-    const said = logprobsOf(constrained);
-    expect(said[0]!.top).toEqual(plain[0]!.top);
-    expect(said[0]!.logprob).toBeLessThan(said[0]!.top[2]!.logprob);
-    expect(said.map(({ token }) => token).join('')).toBe(constrained.text);
+    const logprobs = logprobsOf(constrained);
+    expect(logprobs[0]!.top).toEqual(plain[0]!.top);
+    expect(logprobs[0]!.logprob).toBeLessThan(logprobs[0]!.top[2]!.logprob);
+    expect(logprobs.map(({ token }) => token).join('')).toBe(constrained.text);
   });
 
-  it('ends before a stop text, and at its limit', async () => {
+  it('ends before a stop string, and at its limit', async () => {
     const constraint = ebnf('root ::= "abcdef"');
     expect(await write({ constraint, stop: ['de'] })).toMatchObject({
       text: 'abc',
@@ -93,7 +99,7 @@ describe('a text with a constraint', () => {
     expect((await write({ constraint: ofSchema, maxTokens: 2 })).facts).toMatchObject({ finish_reason: 'length' });
   });
 
-  it('is nothing where the grammar allows nothing else', async () => {
+  it('is empty if the grammar allows nothing else', async () => {
     expect(await write({ constraint: ebnf('root ::= ""') })).toMatchObject({
       text: '',
       tokens: [],
@@ -101,19 +107,19 @@ describe('a text with a constraint', () => {
     });
   });
 
-  it('keeps to tags between free text', async () => {
+  it('follows tags between free text', async () => {
     const content = ebnf('root ::= "{" [a-c]{2} "}"');
-    const tags = [{ type: 'tag', begin: 'a', content, end: '!' }];
-    const constraint = { type: 'triggered_tags', triggers: ['a'], tags };
+    const tags = [{ type: 'tag', begin: 'a', content, end: '!' } as const];
+    const constraint: TextConstraint = { type: 'triggered_tags', trigger: 'a', tags, stop_after_first: false };
     for (let seed = 0; seed < 6; seed++) {
       const { text } = await write({ constraint, temperature: 1, seed, maxTokens: 60 });
-      // The last may be cut off by the limit.
+      // The limit may truncate the last one.
       expect(text.replaceAll(/a(\{[a-c]{2}\}!|(\{[a-c]{0,2}\}?)?$)/gu, '')).not.toContain('a');
     }
   });
 });
 
-/** The same one for the same number; two of three with a constraint. */
+/** Returns a request determined by the number; two of three have a constraint. */
 function inputOf(number: number): TextInput {
   const input = { ...randomInput(number, prompt), logprobs: 2 };
   if (number % 3 === 0) return input;
@@ -125,16 +131,16 @@ function inputOf(number: number): TextInput {
 }
 
 describe('rows with constraints', () => {
-  it('and those without have the bytes they have alone in any company, and from every checkpoint', async () => {
+  it('have the same bytes in any batch as alone, like those without, and from every checkpoint', async () => {
     const alone: TextResult[] = [];
     for (let at = 0; at < 30; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
     for (let round = 0; round < 2; round++) {
-      const together = await inCompany(pipeline, { seed: round, inputOf, alone });
+      const together = await writeInBatches(pipeline, { seed: round, inputOf, alone });
       expect(together.map((one, at) => differenceOf(one, alone[at]!))).toEqual(alone.map(() => ''));
     }
   });
 
-  it('go on from each of their tokens', async () => {
+  it('resume from a checkpoint after each token', async () => {
     const constraint = ebnf('root ::= "{" [a-z]{6} ("," [0-9]{2}){3} "}"');
     const input = textInput({ prompt, constraint, temperature: 1, seed: 3, maxTokens: 80, logprobs: 0 });
     const whole = await new TextTable(pipeline).write(input);
@@ -143,58 +149,60 @@ describe('rows with constraints', () => {
       expect(differenceOf(await new TextTable(pipeline).write(input, checkpoint), whole)).toBe('');
   });
 
-  it('wait for their grammar while others write', async () => {
+  it('wait for their grammar while other rows write', async () => {
     const table = new TextTable(pipeline);
-    const slow = ebnf(await grammars.ofSchema({ type: 'string', pattern: '([a-z]{1,16}( |-|_)[^a]{1,16}){1,5}' }));
+    const slow = { ...ofSchema, isSlow: true };
     const input = textInput({ prompt, constraint: slow, maxTokens: 4 });
     await table.join('waits', input);
     await table.join('writes', textInput({ prompt, ignoreEos: true, maxTokens: 8 }));
-    while (!table.results.has('writes')) await table.turn();
+    while (!table.results.has('writes')) await table.tick();
     expect(table.results.has('waits')).toBe(false);
     await table.run();
     const alone = await new TextTable(pipeline).write(input);
     expect(differenceOf(table.results.get('waits')!, alone)).toBe('');
   });
 
-  it('go on with another thread when one breaks', async () => {
+  it('continue in a new thread when the matcher thread fails', async () => {
     const input = textInput({ prompt, constraint: ofSchema, temperature: 1, seed: 5, maxTokens: 80 });
     const alone = await new TextTable(pipeline).write(input);
     const table = new TextTable(pipeline);
     await table.join('goes on', input);
-    for (let turn = 0; turn < 12; turn++) await table.turn();
+    for (let tick = 0; tick < 12; tick++) await table.tick();
     await table.join('breaks', textInput({ prompt, constraint: ebnf('root ::= nothing') }));
     await table.run();
     expect(differenceOf(table.results.get('goes on')!, alone)).toBe('');
     expect(table.failures.get('breaks')).toMatchObject({
       code: 'invalid_request',
-      message: expect.stringContaining('the grammar of the text: EBNF parser error at line 1') as string,
+      message: expect.stringContaining(
+        'the grammar of the text: EBNF: line 1, column 10: there is no rule "nothing"',
+      ) as string,
     });
   });
 
-  it('fail where no token goes on', async () => {
+  it('fail if the grammar allows no token', async () => {
     const table = new TextTable(pipeline);
     await table.join('a', textInput({ prompt, constraint: ebnf('root ::= "a" more\nmore ::= more "b"') }));
     await table.run();
-    const message = 'the grammar of the text: no token of this model goes on with it';
+    const message = 'the grammar of the text: the grammar allows no text: its root never ends';
     expect(table.failures.get('a')).toMatchObject({ code: 'invalid_request', message });
   });
 });
 
 describe('a request', () => {
-  it('for a constraint without an end is refused', async () => {
+  it('with a constraint and ignoreEos is rejected', async () => {
     const input = textInput({ prompt, constraint: ofSchema, ignoreEos: true });
     await expect(pipeline.createRows({ id: 'a', input })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: 'ignoreEos: is nothing beside a constraint, which says where the text ends',
+      message: 'ignoreEos: cannot be combined with a constraint, which determines the end of the text',
     });
   });
 
-  it('for a constraint of block diffusion is refused', async () => {
+  it('with a constraint for block diffusion is rejected', async () => {
     const blocks = await loadTextPipeline({ directory: resolve(root, 'models/emoji-writer-diffusion'), threads: 1 });
     const input = textInput({ prompt, constraint: ofSchema });
     await expect(blocks.createRows({ id: 'a', input })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: expect.stringContaining('constraint: a model of block diffusion keeps to none') as string,
+      message: expect.stringContaining('constraint: not supported by block diffusion models') as string,
     });
     await blocks.dispose();
   });

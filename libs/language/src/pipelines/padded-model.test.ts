@@ -1,4 +1,4 @@
-/** Models with more logits than tokens, as Qwen has them. */
+/** Tests models with more logits than tokens, such as Qwen. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { loadTextPipeline } from './load-text-pipeline.ts';
 
 const known = 5120;
 
-it.each(['emoji-writer', 'emoji-writer-diffusion'])('%s chooses none that is no token', async (name) => {
+it.each(['emoji-writer', 'emoji-writer-diffusion'])('%s never chooses a padding logit', async (name) => {
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-padded-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   await cp(resolve(import.meta.dirname, '../../../../models', name), directory, { recursive: true });
@@ -18,7 +18,7 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])('%s chooses none that is no 
   await writeFile(file, JSON.stringify({ ...tokenizer, model: { ...tokenizer.model, vocab, merges: [] } }));
   const pipeline = await loadTextPipeline({ directory, id: 'padded', threads: 1 });
   onTestFinished(() => pipeline.dispose());
-  // With blocks, whatever is drawn is kept, not only what is probable.
+  // A threshold of 0 accepts any drawn token in blocks, not only probable ones.
   const drawn = { temperature: 2, confidenceThreshold: 0 };
   const input = textInput({ prompt: [1, 285, 202, 68], ...drawn, ignoreEos: true, maxTokens: 200 });
   const { tokens } = await new TextTable(pipeline).write(input);

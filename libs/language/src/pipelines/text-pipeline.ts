@@ -1,86 +1,86 @@
-import { DarkroomError, type Pipeline, type PipelineComponent, type TokenCounts } from '@darkroom/core';
+import { DarkroomError, type Pipeline, type PipelineComponent, type RowCheckpoint } from '@darkroom/core';
+import type { RowOutput, RowRequest, StepReport, TokenCounts } from '@darkroom/core';
 import type { Grammars, TextCard, TextCodec } from '@darkroom/kinds';
 import type { Decoder } from '../decoder/decoder.ts';
 import type { TextModelConfig } from '../model/text-model-config.ts';
-import type { TextRow } from '../row/text-row.ts';
+import { checkTextRequest } from '../row/text-row-request.ts';
+import { decodeTextCheckpoint, type TextRow, type TextRowOptions } from '../row/text-row.ts';
 
-/** A loaded model that writes. */
-export interface TextPipeline<Row extends TextRow = TextRow> extends Pipeline<Row> {
-  readonly card: TextCard;
-}
-
-/** What both kinds of pipelines are made of. */
+/** Options common to both kinds of pipelines. */
 export interface TextPipelineOptions {
   card: TextCard;
   config: TextModelConfig;
   codec: TextCodec;
   decoder: Decoder;
-  /** What matches texts with their constraints; block diffusion has none. */
+  /** Matches texts with their constraints; block diffusion supports none. */
   grammars: Grammars;
   component: PipelineComponent;
-  /** Tokens of prompts that are read at most in one step beside rows that write, which wait for it. */
+  /** Prompt tokens per step while other rows write, which wait for it. */
   stepTokens: number;
-  /** Tokens that caches of ended texts may take the memory of, for those that begin as they did; block diffusion keeps none. */
-  keptTokens: number;
-  /** Tokens of cache that there is memory for: rows share buffers in which each is as long as the longest. */
+  /** Memory limit of the prefix cache, in tokens; block diffusion has none. */
+  prefixCacheTokens: number;
+  /** Memory limit of all caches, in tokens: rows share buffers, in which each is as long as the longest. */
   memoryTokens: number;
-  /** Whether it leaves the same bits in a cache if tokens are read one by one or in pieces. */
-  singlesAsPieces: boolean;
+  /** True if tokens read one by one leave the same bits in a cache as tokens read in chunks. */
+  singlesMatchChunks: boolean;
 }
 
-/** Whether a row fits into the buffers beside others. */
-export function hasRoomFor(row: TextRow, others: readonly TextRow[], memoryTokens: number): boolean {
-  const longest = others.reduce((most, { slots }) => Math.max(most, slots), row.slots);
-  return (others.length + 1) * longest <= memoryTokens;
-}
+/** A loaded text model: what both kinds of pipelines do in the same way. */
+export abstract class TextPipeline<Row extends TextRow = TextRow> implements Pipeline<Row> {
+  readonly card: TextCard;
+  readonly components: readonly PipelineComponent[];
+  protected readonly options: TextPipelineOptions;
+  /** All rows that were not released. */
+  protected readonly rows = new Set<Row>();
 
-/** Tokens of prompts that are read in one step where nobody waits for it. */
-export const idleStepTokens = 512;
-
-/**
- * Tokens that a step may take.
- *
- * @param present rows of the step, of one shape: `read` or `write`.
- * @param all rows that there are.
- */
-export function stepBudget(present: readonly TextRow[], all: Iterable<TextRow>, stepTokens: number): number {
-  if (present[0]!.shapeKey === 'write') return Infinity;
-  return hasWriters(all) ? stepTokens : idleStepTokens;
-}
-
-/** Whether there are rows that wait for each step of reading. */
-export function hasWriters(all: Iterable<TextRow>): boolean {
-  return [...all].some(({ shapeKey, isDone }) => shapeKey === 'write' && !isDone);
-}
-
-/** A row's part of a step. */
-export interface StepPart<Row> {
-  readonly row: Row;
-  readonly count: number;
-}
-
-/**
- * Shares a step out, the first rows first: among as many as there is room for, since each takes as much as the widest.
- *
- * @param countOf tokens that a row has for a step; at least 1.
- * @returns at least the first row's part.
- */
-export function shareStep<Row>(rows: readonly Row[], budget: number, countOf: (row: Row) => number): StepPart<Row>[] {
-  const parts: StepPart<Row>[] = [];
-  let width = 0;
-  for (const row of rows) {
-    const count = countOf(row);
-    const wider = Math.max(width, count);
-    if (parts.length > 0 && (parts.length + 1) * wider > budget) continue;
-    parts.push({ row, count });
-    width = wider;
+  constructor(options: TextPipelineOptions) {
+    this.options = options;
+    this.card = options.card;
+    this.components = [options.component];
   }
-  return parts;
+
+  // oxlint-disable-next-line require-await
+  async createRows({ input, owner, indexes, checkpoints }: RowRequest): Promise<Row[]> {
+    const request = checkTextRequest(input, this.card);
+    const { codec, config } = this.options;
+    const { vocabularySize } = this.card;
+    const created = (indexes ?? Array.from({ length: request.n }, (_, index) => index)).map((index) => {
+      const checkpoint = decodeTextCheckpoint(checkpoints?.get(index)?.data, { limit: request.limit, vocabularySize });
+      return this.createRow({ request, owner, index, codec, endIds: config.endIds, checkpoint });
+    });
+    for (const row of created) this.rows.add(row);
+    return created;
+  }
+
+  protected abstract createRow(options: TextRowOptions): Row;
+
+  fitsMemory(row: Row, others: readonly Row[]): boolean {
+    const longest = others.reduce((max, { slots }) => Math.max(max, slots), row.slots);
+    return (others.length + 1) * longest <= this.options.memoryTokens;
+  }
+
+  abstract step(rows: readonly Row[]): Promise<StepReport<Row>>;
+
+  finish({ output }: Row): Promise<RowOutput> {
+    return Promise.resolve(output);
+  }
+
+  abstract checkpoint(row: Row): RowCheckpoint;
+
+  abstract release(row: Row): void;
+
+  settle(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async dispose(): Promise<void> {
+    await Promise.all([this.options.decoder.dispose(), this.options.grammars.dispose()]);
+  }
 }
 
 const noTokens: TokenCounts = { read: 0, cached: 0, written: 0, calls: 0 };
 
-/** What rows have done with tokens so far, less what they had done before. */
+/** Counts the rows' tokens since `before`. */
 export function countTokens(rows: readonly TextRow[], before: TokenCounts = noTokens): TokenCounts {
   const sum = (amountOf: (row: TextRow) => number): number => rows.reduce((total, row) => total + amountOf(row), 0);
   const known = sum(({ cache, request }) => Math.min(cache.length, request.prompt.length));
@@ -93,13 +93,13 @@ export function countTokens(rows: readonly TextRow[], before: TokenCounts = noTo
   };
 }
 
-/** What a row fails with when nothing can be chosen. */
-export function notNumbers(): DarkroomError {
-  const message = 'the text could not be written: the model gave values that are not numbers';
+/** The error of a row whose logits are invalid. */
+export function invalidLogitsError(): DarkroomError {
+  const message = 'the text could not be written: the model returned logits that are not numbers';
   return new DarkroomError('engine_failed', 'language.step', message);
 }
 
-/** What a row fails with when its constraint cannot be kept to. */
-export function notWritable(problem: string): DarkroomError {
+/** The error of a row whose constraint cannot be met. */
+export function constraintError(problem: string): DarkroomError {
   return new DarkroomError('invalid_request', 'language.step', `the grammar of the text: ${problem}`);
 }

@@ -1,14 +1,14 @@
 import type { TextInput } from '@darkroom/kinds';
 
-/** Changes of logits that a request asks for, ready to be used again and again. */
+/** A request's biases and penalties, prepared for repeated use. */
 export interface LogitAdjustment {
-  /** What is added to the logits of single tokens. */
+  /** Added to the logits of single tokens. */
   readonly bias: readonly (readonly [id: number, bias: number])[];
   readonly presencePenalty: number;
   readonly frequencyPenalty: number;
 }
 
-/** Of a request whose ids of tokens are known to be in the vocabulary. */
+/** Requires token ids within the vocabulary. */
 export function createLogitAdjustment(
   input: Pick<TextInput, 'logitBias' | 'presencePenalty' | 'frequencyPenalty'>,
 ): LogitAdjustment {
@@ -17,9 +17,9 @@ export function createLogitAdjustment(
 }
 
 /**
- * Adds biases and takes penalties off, in place: OpenAI's formula, `count × frequency + (count > 0) × presence`.
+ * Adds biases and subtracts penalties, in place. OpenAI's formula: `count × frequency + (count > 0) × presence`.
  *
- * @param logits one for each token.
+ * @param logits one per token.
  * @param counts how often each token was written so far.
  */
 export function adjustLogits(
@@ -30,4 +30,24 @@ export function adjustLogits(
   for (const [id, added] of bias) logits[id]! += added;
   if (presencePenalty === 0 && frequencyPenalty === 0) return;
   for (const [id, count] of counts) logits[id]! -= count * frequencyPenalty + presencePenalty;
+}
+
+/**
+ * Excludes tokens in place.
+ *
+ * @param logits one per token.
+ * @param words one bit per token, the lowest of a word first: 1 if allowed.
+ * @returns true if any token is allowed.
+ */
+export function maskLogits(logits: Float32Array, words: Int32Array): boolean {
+  let isAny = false;
+  for (let at = 0, from = 0; from < logits.length; at++, from += 32) {
+    const word = words[at] ?? 0;
+    if (word !== 0) isAny = true;
+    if (word === -1) continue;
+    const to = Math.min(from + 32, logits.length);
+    if (word === 0) logits.fill(-Infinity, from, to);
+    else for (let id = from; id < to; id++) if (((word >> (id - from)) & 1) === 0) logits[id] = -Infinity;
+  }
+  return isAny;
 }

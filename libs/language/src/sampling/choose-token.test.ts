@@ -1,4 +1,4 @@
-/** Against what transformers' processors left of the same logits: tools/golden/record-sampling.py. */
+/** Compares with transformers' logits processors: tools/golden/record-sampling.py. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ const cases = recorded.cases.map(({ logits, ...rest }) => {
 const all: SamplingOptions = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 const none = { presencePenalty: 0, frequencyPenalty: 0 };
 
-/** Every id with its probability among those that are kept. */
+/** Returns the probability of each candidate. */
 function keptOf(logits: Float32Array, options: SamplingOptions): Map<number, number> {
   const { ids, weights, count, totalWeight } = selectCandidates(logits, options)!;
   return new Map(Array.from({ length: count }, (_, at) => [ids[at]!, weights[at]! / totalWeight]));
@@ -41,7 +41,7 @@ describe.each(cases.map((each, number) => ({ number, ...each })))(
   'logits $number',
   ({ logits, kept, bias, logprobs }) => {
     it.each(kept)(
-      'are cut at $temperature, $topK, $topP, $minP as by transformers',
+      'are filtered at $temperature, $topK, $topP, $minP as by transformers',
       ({ ids, probabilities, ...options }) => {
         const candidates = keptOf(logits, options);
         expect([...candidates.keys()]).toEqual(ids ?? Array.from(logits.keys()));
@@ -49,15 +49,15 @@ describe.each(cases.map((each, number) => ({ number, ...each })))(
       },
     );
 
-    it('have the log-probabilities of torch, with biases', () => {
+    it('have the log probabilities of torch, with biases', () => {
       const adjusted = logits.slice();
       const entries = Object.entries(bias).map(([id, value]) => [Number(id), value] as const);
       adjustLogits(adjusted, { ...none, bias: entries }, new Map());
       const codec = { bytesOf: (id: number) => new TextEncoder().encode(`t${id}`) };
-      const said = tokenLogprob(adjusted, 7, logprobs.length, codec as Parameters<typeof tokenLogprob>[3]);
-      expect(said.top.map(({ token }) => token)).toEqual(logprobs.map(([id]) => `t${id}`));
-      for (const [at, [, logprob]] of logprobs.entries()) expect(said.top[at]!.logprob).toBeCloseTo(logprob, 5);
-      expect(said).toMatchObject({
+      const result = tokenLogprob(adjusted, 7, logprobs.length, codec as Parameters<typeof tokenLogprob>[3]);
+      expect(result.top.map(({ token }) => token)).toEqual(logprobs.map(([id]) => `t${id}`));
+      for (const [at, [, logprob]] of logprobs.entries()) expect(result.top[at]!.logprob).toBeCloseTo(logprob, 5);
+      expect(result).toMatchObject({
         token: 't7',
         bytes: [116, 55],
         logprob: expect.closeTo(logOf(adjusted, 7), 6) as number,
@@ -70,10 +70,10 @@ function logOf(logits: Float32Array, id: number): number {
   return Math.log(keptOf(logits, all).get(id)!);
 }
 
-describe('choosing', () => {
+describe('chooseToken', () => {
   const { logits } = cases[0]!;
 
-  it('takes the best at temperature 0, and no random number', () => {
+  it('takes the best token at temperature 0, without a random number', () => {
     const random = new RandomNumbers(1);
     const before = random.snapshot();
     const id = chooseToken(logits, { ...all, temperature: 0, topP: 0.5 }, random);
@@ -83,12 +83,12 @@ describe('choosing', () => {
     expect(rated).toEqual({ id, probability: expect.closeTo(keptOf(logits, all).get(id)!, 12) as number });
   });
 
-  it('takes the first of equals', () => {
+  it('takes the first of equal logits', () => {
     const equals = Float32Array.of(1, 3, 3, 2);
     expect([bestToken(equals), topTokens(equals, 2)]).toEqual([1, [1, 2]]);
   });
 
-  it('draws each token as often as it is probable', () => {
+  it('draws each token with its probability', () => {
     const random = new RandomNumbers(7);
     const options = { temperature: 1, topK: 8, topP: 1, minP: 0 };
     const expected = keptOf(logits, options);
@@ -105,13 +105,13 @@ describe('choosing', () => {
     expect([...counts.keys()].every((id) => expected.has(id))).toBe(true);
   });
 
-  it('never takes what cannot be', () => {
+  it('never takes a token with logit -Infinity', () => {
     const excluded = logits.map((logit, id) => (id % 2 === 0 ? -Infinity : logit));
     const random = new RandomNumbers(7);
     for (let at = 0; at < 200; at++) expect(chooseToken(excluded, { ...all, temperature: 2 }, random) % 2).toBe(1);
   });
 
-  it.each([[[1, NaN, 2]], [[NaN]], [[-Infinity, -Infinity]], [[1, Infinity]]])('finds none in %j', (values) => {
+  it.each([[[1, NaN, 2]], [[NaN]], [[-Infinity, -Infinity]], [[1, Infinity]]])('returns -1 for %j', (values) => {
     const random = new RandomNumbers(1);
     expect(chooseToken(Float32Array.from(values), all, random)).toBe(-1);
     expect(chooseRatedToken(Float32Array.from(values), all, random)).toBeUndefined();
@@ -119,7 +119,7 @@ describe('choosing', () => {
 });
 
 describe('penalties', () => {
-  it("are OpenAI's: by count and by presence", () => {
+  it('follow the formula of OpenAI: by count and by presence', () => {
     const logits = Float32Array.of(1, 2, 3, 4);
     const counts = new Map([
       [1, 3],
@@ -131,19 +131,19 @@ describe('penalties', () => {
 });
 
 describe('random numbers', () => {
-  it('are those of xoshiro128**', () => {
+  it('equal those of xoshiro128**', () => {
     const random = new RandomNumbers(recorded.xoshiro.state);
     expect(recorded.xoshiro.words.map(() => random.nextWord())).toEqual(recorded.xoshiro.words);
   });
 
-  it('begin with SplitMix64 of the seed', () => {
-    // Published numbers of SplitMix64 with the seed 1234567.
+  it('are seeded by SplitMix64', () => {
+    // Published output of SplitMix64 for seed 1234567.
     const [first, second] = [6_457_827_717_110_365_317n, 3_203_168_211_198_807_973n];
     const [a, b, c, d] = new RandomNumbers(1_234_567).snapshot().map(BigInt) as [bigint, bigint, bigint, bigint];
     expect([(b << 32n) | a, (d << 32n) | c]).toEqual([first, second]);
   });
 
-  it('go on from a state, and differ by the seed', () => {
+  it('resume from a state, and differ by seed', () => {
     const random = new RandomNumbers(2 ** 32 - 1);
     const numbers = Array.from({ length: 100 }, () => random.next());
     const again = new RandomNumbers(random.snapshot());
@@ -153,7 +153,7 @@ describe('random numbers', () => {
   });
 });
 
-it('a nucleus is the smallest set, also where many tokens weigh nearly the same', () => {
+it('a nucleus is the smallest set, also if many tokens have nearly equal weights', () => {
   const logits = Float32Array.from({ length: 64 }, (_, id) => id * 1e-4);
   const weights = Array.from(logits, (logit) => Math.exp(logit)).toReversed();
   const total = weights.reduce((sum, weight) => sum + weight, 0);

@@ -1,6 +1,6 @@
 /**
- * Chooses the next token of logits. The steps and their order are those of transformers' processors: temperature, top-k,
- * top-p, min-p. Nothing is sorted but the few tokens at a border: of 49,152 logits a sort takes 20 ms.
+ * Chooses the next token from logits. Steps and order follow transformers' processors: temperature, top-k, top-p,
+ * min-p. Avoids sorting all logits, which takes 20 ms for 49,152: only a few at a border are sorted.
  */
 import type { TextInput } from '@darkroom/kinds';
 import type { RandomNumbers } from './random-numbers.ts';
@@ -8,32 +8,32 @@ import { topLogits, type TopLogits } from './top-tokens.ts';
 
 export type SamplingOptions = Pick<TextInput, 'temperature' | 'topP' | 'topK' | 'minP'>;
 
-/** A token, and how probable it was among those it was chosen from (0–1). */
+/** A token, with its probability among the candidates (0–1). */
 export interface ChosenToken {
   readonly id: number;
   readonly probability: number;
 }
 
-/** Tokens that may be chosen, in the order of their ids. */
+/** The tokens that may be chosen, in order of their ids. */
 export interface Candidates {
   readonly count: number;
   readonly ids: Uint32Array;
-  /** In proportion to their probabilities; the best has 1. */
+  /** Weights proportional to the probabilities; the best token has 1. */
   readonly weights: Float64Array;
   readonly totalWeight: number;
 }
 
 /**
- * The most probable token; the first of equals.
+ * Returns the token with the highest logit; the first of equals.
  *
- * @returns −1 if a logit is no number, or none is finite.
+ * @returns −1 if a logit is NaN, or none is finite.
  */
 export function bestToken(logits: Float32Array): number {
   let best = -1;
   let highest = -Infinity;
   for (let id = 0; id < logits.length; id++) {
     const logit = logits[id]!;
-    // Of NaN nothing is true.
+    // Comparisons with NaN are false, so NaN reaches the next check.
     if (logit <= highest) continue;
     if (!(logit < Infinity)) return -1;
     highest = logit;
@@ -43,11 +43,11 @@ export function bestToken(logits: Float32Array): number {
 }
 
 /**
- * Chooses at random, or the best where the temperature is 0.
+ * Draws a token, or returns the best one at temperature 0.
  *
- * @param logits of all tokens; −Infinity for those that cannot be.
- * @param random one number is taken of it, and none where the temperature is 0.
- * @returns −1 if a logit is no number, or none is finite.
+ * @param logits of all tokens; −Infinity excludes a token.
+ * @param random one number is drawn from it; none at temperature 0.
+ * @returns −1 if a logit is NaN, or none is finite.
  */
 export function chooseToken(logits: Float32Array, options: SamplingOptions, random: RandomNumbers): number {
   if (options.temperature === 0) return bestToken(logits);
@@ -55,7 +55,7 @@ export function chooseToken(logits: Float32Array, options: SamplingOptions, rand
   return candidates === undefined ? -1 : chooseAmong(candidates, random).id;
 }
 
-/** The same, with how probable it was: at temperature 0 among all tokens. @returns undefined where that is −1. */
+/** Chooses as `chooseToken` and adds the probability: at temperature 0, among all tokens. @returns undefined for −1. */
 export function chooseRatedToken(
   logits: Float32Array,
   options: SamplingOptions,
@@ -77,7 +77,7 @@ function chooseAmong({ ids, weights, count, totalWeight }: Candidates, random: R
   return { id: ids[at]!, probability: weights[at]! / totalWeight };
 }
 
-/** Of all tokens, at temperature 1. */
+/** Returns a token's probability among all tokens, at temperature 1. */
 function probabilityOf(logits: Float32Array, id: number): number {
   const logit = logits[id]!;
   let total = 0;
@@ -86,9 +86,9 @@ function probabilityOf(logits: Float32Array, id: number): number {
 }
 
 /**
- * Tokens that temperature, top-k, top-p and min-p leave. The arrays are used again by the next call.
+ * Returns the tokens that pass temperature, top-k, top-p and min-p. The arrays are reused by the next call.
  *
- * @returns undefined if a logit is no number, or none is finite.
+ * @returns undefined if a logit is NaN, or none is finite.
  */
 export function selectCandidates(
   logits: Float32Array,
@@ -108,8 +108,8 @@ export function selectCandidates(
     weights[count] = Math.exp((logit - highest) / temperature);
     count += 1;
   }
-  const least = Math.max(topP < 1 ? weightOfNucleus(weights.subarray(0, count), topP) : 0, minP);
-  return keepFrom(least, { ids, weights, count });
+  const minWeight = Math.max(topP < 1 ? weightOfNucleus(weights.subarray(0, count), topP) : 0, minP);
+  return keepAbove(minWeight, { ids, weights, count });
 }
 
 function allLogits(logits: Float32Array): TopLogits {
@@ -117,12 +117,12 @@ function allLogits(logits: Float32Array): TopLogits {
   return { highest: best === -1 ? NaN : logits[best]!, lowest: -Infinity, count: logits.length };
 }
 
-function keepFrom(least: number, { ids, weights, count }: Omit<Candidates, 'totalWeight'>): Candidates {
+function keepAbove(minWeight: number, { ids, weights, count }: Omit<Candidates, 'totalWeight'>): Candidates {
   let kept = 0;
   let totalWeight = 0;
   for (let at = 0; at < count; at++) {
     const weight = weights[at]!;
-    if (weight < least) continue;
+    if (weight < minWeight) continue;
     ids[kept] = ids[at]!;
     weights[kept] = weight;
     totalWeight += weight;
@@ -131,13 +131,13 @@ function keepFrom(least: number, { ids, weights, count }: Omit<Candidates, 'tota
   return { ids, weights, count: kept, totalWeight };
 }
 
-/** Of what is at most e⁻³² of the best there is no need to know the order. */
+/** Sums of weights by magnitude. Weights of e⁻³² or less share the last bucket. */
 const buckets = new Float64Array(1024);
 const bucketsPerNat = 32;
 
 /**
- * The least weight in the smallest set of the heaviest that has at least `share` of all: weights are counted by their
- * magnitude, and only those of the magnitude at which the set ends are sorted. Equals at the end stay together.
+ * Returns the min weight of the nucleus: the smallest set of the heaviest tokens with at least `share` of the total
+ * weight. Sums weights per bucket of magnitude and sorts only the bucket at the border; equal weights stay together.
  */
 function weightOfNucleus(weights: Float64Array, share: number): number {
   buckets.fill(0);

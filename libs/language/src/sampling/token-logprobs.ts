@@ -2,24 +2,24 @@ import type { TextCodec, TokenLogprob } from '@darkroom/kinds';
 import { topTokens } from './top-tokens.ts';
 
 /**
- * How probable a token was, and the best there were beside it.
+ * Returns the log probability of a token, and the best alternatives.
  *
- * @param logits after penalties and bias, before temperature and cuts.
- * @param count of alternatives, 0–20.
+ * @param logits after penalties and bias, before temperature and filtering.
+ * @param count number of alternatives, 0–20.
  */
 export function tokenLogprob(logits: Float32Array, id: number, count: number, codec: TextCodec): TokenLogprob {
   const sum = logOfSum(logits);
-  const say = (token: number) => {
+  const toLogprob = (token: number) => {
     const bytes = codec.bytesOf(token);
     return { token: utf8.decode(bytes), logprob: logits[token]! - sum, bytes: [...bytes] };
   };
   const top = topTokens(logits, count).filter((token) => logits[token]! > -Infinity);
-  return { ...say(id), top: top.map(say) };
+  return { ...toLogprob(id), top: top.map(toLogprob) };
 }
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** ln Σ eˣ. */
+/** Returns ln Σ eˣ. */
 function logOfSum(logits: Float32Array): number {
   let highest = -Infinity;
   for (let id = 0; id < logits.length; id++) if (logits[id]! > highest) highest = logits[id]!;

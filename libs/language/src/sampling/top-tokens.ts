@@ -1,23 +1,22 @@
-/** The highest logit, and the one that stands at a rank when they are sorted. */
+/** The highest logit, and the one at a given rank. */
 export interface LogitRange {
-  /** Not finite if one of the logits is no number, or none is finite. */
+  /** Not finite if a logit is NaN, or none is finite. */
   readonly highest: number;
   readonly lowest: number;
 }
 
-/** What may be among the highest. */
+/** Result of `topLogits`. */
 export interface TopLogits extends LogitRange {
-  /** So many of the ids are. */
+  /** Number of ids that were written. */
   readonly count: number;
 }
 
 /**
- * The highest logits, without sorting: a heap of as many as the rank, whose lowest is replaced by whatever is higher. Most
- * logits cost one comparison.
+ * Finds the highest logits without sorting, with a heap of `rank` logits; most logits cost one comparison.
  *
- * @param rank 1 is the highest; at most as many as there are.
- * @param ids room for as many as there are logits: gets those of all that are among the highest, in order, and of some others
- * that were before higher ones came.
+ * @param rank 1 is the highest; at most the number of logits.
+ * @param ids receives, in order, the ids of the highest logits, and some that lower ones held before higher ones came.
+ * Must be as long as the logits.
  */
 export function topLogits(logits: Float32Array, rank: number, ids: Uint32Array): TopLogits {
   const heap = new Float32Array(rank).fill(-Infinity);
@@ -25,7 +24,7 @@ export function topLogits(logits: Float32Array, rank: number, ids: Uint32Array):
   let count = 0;
   for (let id = 0; id < logits.length; id++) {
     const logit = logits[id]!;
-    // Of NaN nothing is true.
+    // Comparisons with NaN are false, so NaN reaches the next check.
     if (logit < lowest) continue;
     if (Number.isNaN(logit)) return { highest: NaN, lowest, count };
     ids[count++] = id;
@@ -36,13 +35,13 @@ export function topLogits(logits: Float32Array, rank: number, ids: Uint32Array):
   return { highest: heap.reduce((highest, logit) => Math.max(highest, logit)), lowest, count };
 }
 
-/** Ids of the highest logits, the highest first; of equals the one with the lower id. */
+/** Returns the ids of the highest logits, best first; of equals the lower id first. */
 export function topTokens(logits: Float32Array, count: number): number[] {
   if (count === 0) return [];
   const ids = new Uint32Array(logits.length);
   const top = topLogits(logits, Math.min(count, logits.length), ids);
   const among = [...ids.subarray(0, top.count)].filter((id) => logits[id]! >= top.lowest);
-  // Stable: equals stay in the order of their ids.
+  // A stable sort: equals stay in the order of their ids.
   return among.toSorted((left, right) => logits[right]! - logits[left]!).slice(0, count);
 }
 

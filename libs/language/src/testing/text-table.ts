@@ -4,20 +4,20 @@ import type { TextPipeline } from '../pipelines/text-pipeline.ts';
 import type { TextRow } from '../row/text-row.ts';
 import { RandomNumbers } from '../sampling/random-numbers.ts';
 
-/** A request with the defaults of a greedy one. */
+/** Creates a request, greedy by default. */
 export function textInput(changes: Partial<TextInput> & Pick<TextInput, 'prompt'>): TextInput {
   const sampling = { temperature: 0, topP: 1, topK: 0, minP: 0, presencePenalty: 0, frequencyPenalty: 0 };
   return { n: 1, maxTokens: 24, ...sampling, logitBias: {}, seed: 1, stop: [], ignoreEos: false, ...changes };
 }
 
-/** What has come of a row. */
+/** Result of a row. */
 export interface TextResult {
   readonly events: readonly RowEvent[];
   readonly text: string;
   readonly tokens: readonly number[];
   readonly facts: TextOutputFacts;
   readonly output: RowOutput;
-  /** After each step that said something, but the last. */
+  /** Checkpoints after each step with events, except the last. */
   readonly checkpoints: readonly RowCheckpoint[];
 }
 
@@ -28,11 +28,11 @@ interface Entry {
   readonly checkpoints: RowCheckpoint[];
 }
 
-/** A table of rows as the engine has one, stepped by hand: tests say who joins, and when. */
+/** A hand-stepped table of rows, in place of an engine: tests decide when rows join and leave. */
 export class TextTable {
   readonly results = new Map<string, TextResult>();
   readonly failures = new Map<string, DarkroomError>();
-  /** Rows of each call. */
+  /** Shape and rows of each call. */
   readonly calls: { readonly shape: string; readonly names: readonly string[] }[] = [];
   readonly #pipeline: TextPipeline;
   #entries: Entry[] = [];
@@ -45,21 +45,21 @@ export class TextTable {
     return this.#entries.length;
   }
 
-  /** Lets the rows of a request in. Those of more than one output are called `name/index`. */
+  /** Adds the rows of a request. With several outputs, each is named `name/index`. */
   async join(name: string, input: TextInput, checkpoint?: RowCheckpoint, owner = 'alice'): Promise<void> {
     const checkpoints = new Map(checkpoint === undefined ? [] : [[0, checkpoint]]);
     for (const row of await this.#pipeline.createRows({ id: name, owner, input, checkpoints }))
       this.#entries.push({ name: input.n > 1 ? `${name}/${row.index}` : name, row, events: [], checkpoints: [] });
   }
 
-  /** Takes a row out. */
+  /** Removes a row. */
   leave(name: string): void {
     for (const { row } of this.#entries.filter((entry) => entry.name === name)) this.#pipeline.release(row);
     this.#entries = this.#entries.filter((entry) => entry.name !== name);
   }
 
-  /** A step of each shape there is. */
-  async turn(): Promise<void> {
+  /** Takes one step of each shape. */
+  async tick(): Promise<void> {
     for (const shape of new Set(this.#entries.map(({ row }) => row.shapeKey))) {
       const all = this.#entries.filter(({ row }) => row.shapeKey === shape);
       for (const entry of all) if (entry.row.isDone) await this.#end(entry);
@@ -77,12 +77,12 @@ export class TextTable {
     }
   }
 
-  /** Until all are done. */
+  /** Steps until all rows are done. */
   async run(): Promise<void> {
-    while (this.#entries.length > 0) await this.turn();
+    while (this.#entries.length > 0) await this.tick();
   }
 
-  /** Alone, from beginning to end. */
+  /** Writes one text without other rows. */
   async write(input: TextInput, checkpoint?: RowCheckpoint, owner?: string): Promise<TextResult> {
     await this.join('alone', input, checkpoint, owner);
     await this.run();
@@ -101,15 +101,15 @@ export class TextTable {
   }
 }
 
-/** A request of any kind, the same one for the same number: short and long, greedy and not, of the wish or of random tokens. */
-export function randomInput(number: number, wish: readonly number[]): TextInput {
+/** Returns a request determined by the number: short or long, greedy or not, for the given prompt or random tokens. */
+export function randomInput(number: number, fixedPrompt: readonly number[]): TextInput {
   const random = new RandomNumbers(number);
   const between = (low: number, high: number) => low + Math.floor(random.next() * (high - low + 1));
   const isLong = random.next() < 0.3;
   const prompt = Array.from({ length: between(1, isLong ? 200 : 40) }, () => between(4, 6143));
   const isGreedy = random.next() < 0.3;
   return textInput({
-    prompt: random.next() < 0.5 ? wish : prompt,
+    prompt: random.next() < 0.5 ? fixedPrompt : prompt,
     maxTokens: between(1, 40),
     temperature: isGreedy ? 0 : 0.5 + random.next(),
     topK: between(0, 1) * 40,
@@ -121,8 +121,8 @@ export function randomInput(number: number, wish: readonly number[]): TextInput 
   });
 }
 
-/** The same requests in random company: they join and leave at any step, some from where another worker had left them. */
-export async function inCompany(
+/** Writes the same texts in random batches: rows join and leave at any step, some from a checkpoint. */
+export async function writeInBatches(
   pipeline: TextPipeline,
   { seed, inputOf, alone }: { seed: number; inputOf: (at: number) => TextInput; alone: readonly TextResult[] },
 ): Promise<TextResult[]> {
@@ -136,14 +136,14 @@ export async function inCompany(
       const checkpoint = checkpoints[Math.floor(random.next() * 2 * checkpoints.length)];
       await table.join(`${at}`, inputOf(at!), checkpoint);
     }
-    await table.turn();
+    await table.tick();
   }
   return alone.map((_, at) => table.results.get(`${at}`)!);
 }
 
 /**
- * In what a text differs from what it becomes without company and interruption; nothing if it does not. What was said of it
- * after a checkpoint is the end of what is said otherwise: with `logprobs` that tells the bits of all logits.
+ * Returns the difference from the text written alone; empty if equal. After a checkpoint, events must equal the last
+ * ones of the full run; with `logprobs` they show the bits of all logits.
  */
 export function differenceOf(one: TextResult, alone: TextResult): string {
   if (one.text !== alone.text || one.tokens.join() !== alone.tokens.join()) return `${one.text} ≠ ${alone.text}`;

@@ -3,15 +3,22 @@ import { expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../logging/logger.ts';
 import { LoopsByName } from './loops-by-name.ts';
 
-function createLoops(names: string[], runOnce: (name: string) => Promise<unknown>, discoverEveryMs = 1): LoopsByName {
+function createLoops(
+  names: string[],
+  runOnce: (name: string) => Promise<unknown>,
+  discoverEveryMs = 1,
+  listen?: (name: string) => Promise<() => void>,
+): LoopsByName {
   const log = createLogger({ app: 'test', stream: { write: () => {} } });
-  const options = { name: 'sweep', discover: async () => names, discoverEveryMs, intervalMs: 3_600_000, runOnce, log };
+  const discover = async (): Promise<string[]> => [...names];
+  const intervalMs = 3_600_000;
+  const options = { name: 'sweep', discover, discoverEveryMs, intervalMs, runOnce, log, ...(listen && { listen }) };
   const loops = new LoopsByName(options);
   onTestFinished(() => loops.stop());
   return loops;
 }
 
-it('takes turns for every name, and for those that come later', async () => {
+it('runs a loop for every name, including names discovered later', async () => {
   const names = ['a'];
   const turns: string[] = [];
   const loops = createLoops(names, async (name) => turns.push(name));
@@ -23,7 +30,7 @@ it('takes turns for every name, and for those that come later', async () => {
   expect(turns).toEqual(['a', 'b', 'a']);
 });
 
-it('a turn that does not end keeps no other from its own', async () => {
+it('runs other loops while one tick does not end', async () => {
   const turns: string[] = [];
   const over = new AbortController();
   const endless = once(over.signal, 'abort');
@@ -35,7 +42,7 @@ it('a turn that does not end keeps no other from its own', async () => {
   over.abort();
 });
 
-it('takes no turn after its stop, for whatever name', async () => {
+it('runs no tick after its stop', async () => {
   const turns: string[] = [];
   const loops = createLoops(['a', 'b'], async (name) => turns.push(name), 3_600_000);
   await loops.start();
@@ -43,4 +50,27 @@ it('takes no turn after its stop, for whatever name', async () => {
   await loops.stop();
   await loops.trigger('a');
   expect(turns).toEqual(['a', 'b']);
+});
+
+it('stops the loop and subscription of a removed name, and starts them again when the name returns', async () => {
+  const names = ['a', 'b'];
+  const turns: string[] = [];
+  const listening = new Set<string>();
+  const loops = createLoops(
+    names,
+    async (name) => turns.push(name),
+    1,
+    async (name) => {
+      listening.add(name);
+      return () => listening.delete(name);
+    },
+  );
+  await loops.start();
+  await expect.poll(() => turns).toEqual(['a', 'b']);
+  names.shift();
+  await expect.poll(() => [...listening]).toEqual(['b']);
+  await loops.trigger('a');
+  expect(turns).toEqual(['a', 'b']);
+  names.push('a');
+  await expect.poll(() => turns).toEqual(['a', 'b', 'a']);
 });

@@ -1,20 +1,20 @@
 import { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';
 import { BaseService } from './service.ts';
 
-/** `name` shows in log lines, before the name of the loop. */
+/** `name` appears in log lines as a prefix of the loop's name. */
 export interface LoopsByNameOptions extends Pick<PeriodicLoopOptions, 'name' | 'intervalMs' | 'log'> {
-  /** The names there are; those that come get a loop, none is taken away. */
+  /** Returns the current names: new names get a loop, loops of removed names are stopped. */
   discover: () => Promise<readonly string[]>;
-  /** How often that is asked, ms. */
+  /** Interval between two calls of `discover`, ms. */
   discoverEveryMs: number;
   runOnce: (name: string) => Promise<unknown>;
-  /** Calls `wake` when a turn is due before its time; its result ends that. Asked for before a name's first turn, till it succeeds. */
+  /** Subscribes to wake-ups before a name's first tick, with retries; returns the unsubscribe function. */
   listen?: (name: string, wake: () => void) => Promise<() => void>;
 }
 
 /**
- * A {@link PeriodicLoop} for each of a growing set of names, such as models: one whose server does not answer keeps none
- * of the others waiting.
+ * Runs a {@link PeriodicLoop} for each of a changing set of names, such as models. A loop whose server does not answer
+ * does not delay the others.
  */
 export class LoopsByName extends BaseService<LoopsByNameOptions> {
   readonly #loops = new Map<string, PeriodicLoop>();
@@ -28,7 +28,7 @@ export class LoopsByName extends BaseService<LoopsByNameOptions> {
     this.#discovering = new PeriodicLoop({ name: `${name}: discover`, intervalMs, runOnce, log });
   }
 
-  /** Runs a turn of this name's loop now, as `PeriodicLoop` does; nothing for a name that is not known yet. */
+  /** Runs a tick of this name's loop now, as `PeriodicLoop.trigger` does; ignores unknown names. */
   async trigger(name: string): Promise<void> {
     await this.#loops.get(name)?.trigger();
   }
@@ -47,12 +47,22 @@ export class LoopsByName extends BaseService<LoopsByNameOptions> {
 
   async #discover(): Promise<void> {
     const { discover, name, intervalMs, log } = this.options;
-    for (const each of await discover()) {
+    const names = await discover();
+    for (const each of this.#loops.keys()) if (!names.includes(each)) this.#drop(each);
+    for (const each of names) {
       if (this.#loops.has(each)) continue;
       const loop = new PeriodicLoop({ name: `${name} ${each}`, intervalMs, runOnce: () => this.#runOnce(each), log });
       this.#loops.set(each, loop);
       await loop.start();
     }
+  }
+
+  /** Stops a loop. It stays in the map until its tick has ended, which may be waiting for a server. */
+  #drop(name: string): void {
+    const loop = this.#loops.get(name)!;
+    this.#listening.get(name)?.();
+    this.#listening.delete(name);
+    void loop.stop().then(() => this.#loops.delete(name));
   }
 
   async #runOnce(name: string): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../logging/logger.ts';
 import { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';
 
-/** An hour between turns: nothing here happens because time passed. */
+/** Starts a loop with an hour between ticks, so that nothing here depends on time. */
 async function startLoop(options: Partial<PeriodicLoopOptions> & Pick<PeriodicLoopOptions, 'runOnce'>) {
   const lines: string[] = [];
   const log = createLogger({ app: 'test', stream: { write: (line) => void lines.push(line) } });
@@ -13,7 +13,7 @@ async function startLoop(options: Partial<PeriodicLoopOptions> & Pick<PeriodicLo
 }
 
 describe('PeriodicLoop', () => {
-  it('takes a turn when it starts, and one for each trigger', async () => {
+  it('runs a tick at the start and for each trigger', async () => {
     let turns = 0;
     const { loop } = await startLoop({ runOnce: async () => ++turns });
     expect(turns).toBe(1);
@@ -22,7 +22,7 @@ describe('PeriodicLoop', () => {
     expect(turns).toBe(3);
   });
 
-  it('takes the next turn after its interval', async () => {
+  it('runs the next tick after its interval', async () => {
     let count = 0;
     await new Promise<void>((resolve) => {
       void startLoop({
@@ -35,7 +35,7 @@ describe('PeriodicLoop', () => {
     expect(count).toBeGreaterThanOrEqual(3);
   });
 
-  it('answers a trigger during a turn with a whole turn after it', async () => {
+  it('runs another full tick after a trigger during a tick', async () => {
     const gate = openable();
     let begun = 0;
     const { loop } = await startLoop({
@@ -50,7 +50,7 @@ describe('PeriodicLoop', () => {
     expect(begun).toBe(2);
   });
 
-  it('logs a turn that fails and goes on', async () => {
+  it('logs a failed tick and continues', async () => {
     let turns = 0;
     const { loop, lines } = await startLoop({
       runOnce: async () => {
@@ -67,7 +67,7 @@ describe('PeriodicLoop', () => {
     });
   });
 
-  it('stops by aborting the turn under way and waiting for it', async () => {
+  it('aborts the current tick on a stop and waits for it', async () => {
     const gate = openable();
     let isFinished = false;
     const aborted = openable();
@@ -86,7 +86,7 @@ describe('PeriodicLoop', () => {
     expect(isFinished).toBe(true);
   });
 
-  it('leaves nobody waiting for a turn that will not come', async () => {
+  it('resolves pending triggers when it stops', async () => {
     const gate = openable();
     const { loop } = await startLoop({ runOnce: () => gate.opened });
     const triggered = loop.trigger();

@@ -1,36 +1,37 @@
+import { WakeSignal } from '@darkroom/core';
 import type { Logger } from '../logging/logger.ts';
 import { BaseService } from './service.ts';
 
 export interface PeriodicLoopOptions {
-  /** Shows in log lines. */
+  /** Name in log lines. */
   name: string;
-  /** The pause after a turn; 0 for a `runOnce` that waits for work by itself. */
+  /** Pause after a tick, ms; 0 for a `runOnce` that blocks until there is work. */
   intervalMs: number;
-  /** One turn. The signal aborts when the loop is to stop. */
+  /** Runs one tick. The signal aborts when the loop stops. */
   runOnce: (signal: AbortSignal) => Promise<unknown>;
   log: Logger;
 }
 
-/** The pause after a turn that failed, when longer: a Redis that is away must not be asked in a tight loop. */
+/** Minimum pause after a failed tick, ms, so that an unavailable Redis is not queried in a tight loop. */
 const errorIntervalMs = 500;
 
 /**
- * Calls a `runOnce` again and again, never two at a time. All that is worth testing is in the `runOnce`, which its
- * owner makes public; this is only the loop around it. A turn that throws is logged and the loop goes on.
+ * Calls `runOnce` repeatedly, never concurrently. Logs a tick that throws and continues. Owners expose their `runOnce`,
+ * so that tests can call it directly.
  */
 export class PeriodicLoop extends BaseService<PeriodicLoopOptions> {
   #stopping = new AbortController();
-  #endPause = (): void => {};
+  readonly #triggered = new WakeSignal();
   #running: Promise<void> | undefined;
-  /** Those who wait for the end of a turn that has not begun yet. */
+  /** Triggers that wait for the end of the next tick. */
   #waiting: (() => void)[] = [];
 
-  /** Runs a turn now, or after the one under way; resolves at its end, or when the loop stops before it. */
+  /** Runs a tick now, or after the current one. Resolves at its end, or when the loop stops first. */
   trigger(): Promise<void> {
     if (!this.#running) return Promise.resolve();
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      this.#endPause();
+      this.#triggered.wake();
     });
   }
 
@@ -41,41 +42,30 @@ export class PeriodicLoop extends BaseService<PeriodicLoopOptions> {
 
   protected override async onStop(): Promise<void> {
     this.#stopping.abort();
-    this.#endPause();
     await this.#running;
     this.#running = undefined;
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
+      this.#triggered.reset();
       const waiting = this.#waiting;
       this.#waiting = [];
-      const pauseMs = await this.#takeTurn(stopping);
+      const pauseMs = await this.#runTick(stopping);
       for (const resolve of waiting) resolve();
-      if (!stopping.aborted && this.#waiting.length === 0) await this.#pause(pauseMs);
+      await this.#triggered.wait({ timeoutMs: pauseMs, signal: stopping });
     }
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Ends early when a turn is asked for. An `AbortSignal` for that would make an error with a stack each time. */
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#endPause = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  }
-
-  /** The pause that is due after the turn, in milliseconds. */
-  async #takeTurn(stopping: AbortSignal): Promise<number> {
+  /** Runs a tick. @returns the pause after it, ms. */
+  async #runTick(stopping: AbortSignal): Promise<number> {
     const { name, intervalMs, runOnce, log } = this.options;
     try {
       await runOnce(stopping);
       return intervalMs;
     } catch (error) {
-      if (!stopping.aborted) log.error({ err: error, loop: name }, 'a turn failed');
+      if (!stopping.aborted) log.error({ err: error, loop: name }, 'tick failed');
       return Math.max(intervalMs, errorIntervalMs);
     }
   }

@@ -1,4 +1,4 @@
-/** Real processes, because signals, exit codes and IPC are what is tested. They run the built package (`npm run build`). */
+/** Real processes, because signals, exit codes and IPC are tested. They run the built package (`npm run build`). */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
@@ -11,7 +11,7 @@ interface StartedApp {
   child: ChildProcess;
   /** Resolves with the first IPC message. */
   ready: Promise<unknown>;
-  /** Exit code, signal, and all that was written. */
+  /** Exit code, signal and all output. */
   end: Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }>;
 }
 
@@ -48,7 +48,7 @@ async function twoFreePorts(): Promise<number> {
   }
 }
 
-/** Sees standard output while the process is running. */
+/** Waits for a text on standard output of the running process. */
 async function waitForOutput(child: ChildProcess, wanted: string): Promise<void> {
   let seen = '';
   await new Promise<void>((resolve) => {
@@ -60,7 +60,7 @@ async function waitForOutput(child: ChildProcess, wanted: string): Promise<void>
 }
 
 describe('runMain', () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)('says it is ready, stops once on %s and exits with 0', async (signal) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('reports ready, stops once on %s and exits with 0', async (signal) => {
     const { child, ready, end } = startApp('behave');
     expect(await ready).toBe('ready');
     child.kill(signal);
@@ -70,7 +70,7 @@ describe('runMain', () => {
     expect(stdout).toContain('"app":"janitor"');
   });
 
-  it('is ready when all apps of the process are, and ends when all have stopped', async () => {
+  it('reports ready when all apps of the process are, and exits when all have stopped', async () => {
     const { child, ready, end } = startApp('behave', { SHARED: '1' });
     const hasStarted = waitForOutput(child, 'the former has started');
     await ready;
@@ -85,7 +85,7 @@ describe('runMain', () => {
     expect(stdout.match(/"msg":"stopped"/g)).toHaveLength(2);
   });
 
-  it('serves the metrics of apps that share a process one behind the other', async () => {
+  it('serves the metrics of apps in one process on consecutive ports', async () => {
     const port = await twoFreePorts();
     const { ready } = startApp('behave', { SHARED: '1', METRICS_PORT: String(port) });
     await ready;
@@ -96,21 +96,21 @@ describe('runMain', () => {
     expect(second).not.toContain('process_cpu_seconds_total');
   });
 
-  it('stops when its supervisor is gone', async () => {
+  it('stops when its supervisor exits', async () => {
     const { child, ready, end } = startApp('behave');
     await ready;
     child.disconnect();
-    expect(await end).toMatchObject({ code: 0, stdout: expect.stringContaining('the supervisor is gone') });
+    expect(await end).toMatchObject({ code: 0, stdout: expect.stringContaining('supervisor exited') });
   });
 
-  it('stops when its supervisor has gone before it could listen for that', async () => {
+  it('stops when its supervisor exited before it could listen for that', async () => {
     const gone = encodeURIComponent('await new Promise((resolve) => process.once("disconnect", resolve));');
     const { child, end } = startApp('behave', { NODE_OPTIONS: `--import=data:text/javascript,${gone}` });
     child.disconnect();
-    expect(await end).toMatchObject({ code: 0, stdout: expect.stringContaining('the supervisor is gone') });
+    expect(await end).toMatchObject({ code: 0, stdout: expect.stringContaining('supervisor exited') });
   });
 
-  it('ends at once on a second signal', async () => {
+  it('exits at once on a second signal', async () => {
     const { child, ready, end } = startApp('never-stop');
     await ready;
     const stopCalled = waitForOutput(child, 'stop was called');
@@ -120,14 +120,14 @@ describe('runMain', () => {
     expect(await end).toMatchObject({ code: 130 });
   });
 
-  it('does not let a stop take for ever', async () => {
+  it('exits when a stop exceeds its timeout', async () => {
     const { child, ready, end } = startApp('stop-slowly');
     await ready;
     child.kill('SIGTERM');
     expect(await end).toMatchObject({ code: 1, stdout: expect.stringContaining('did not stop in time') });
   });
 
-  it.each(['throw-later', 'reject-later'])('logs an error that nobody caught and exits with 1 (%s)', async (how) => {
+  it.each(['throw-later', 'reject-later'])('logs an uncaught error and exits with 1 (%s)', async (how) => {
     expect(await startApp(how).end).toMatchObject({ code: 1, stdout: expect.stringContaining('nobody caught this') });
   });
 
@@ -138,7 +138,7 @@ describe('runMain', () => {
     });
   });
 
-  it('exits with 1 when the port of its metrics is taken', async () => {
+  it('exits with 1 when the port of its metrics is in use', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     onTestFinished(() => void taken.close());
@@ -149,7 +149,7 @@ describe('runMain', () => {
     });
   });
 
-  it('serves metrics from before its start to after its stop, and is ready between', async () => {
+  it('serves metrics from before its start until after its stop, and is ready in between', async () => {
     const { child, ready } = startApp('never-stop', { METRICS_PORT: '0' });
     const lines = createInterface({ input: child.stdout! });
     const [line] = (await once(lines, 'line')) as [string];
@@ -162,28 +162,28 @@ describe('runMain', () => {
     expect([(await fetch(`${url}/ready`)).status, (await fetch(`${url}/live`)).status]).toEqual([503, 200]);
   });
 
-  it('exits with 78 and every problem when the settings are wrong', async () => {
-    const { code, stderr } = await startApp('behave', { SWEEP_INTERVAL_MS: 'soon', LOG_LEVEL: 'loud' }).end;
+  it('exits with 78 and reports every problem when settings are invalid', async () => {
+    const { code, stderr } = await startApp('behave', { WORKER_TTL_MS: 'soon', LOG_LEVEL: 'loud' }).end;
     expect(code).toBe(78);
-    expect(stderr).toMatch(/LOG_LEVEL is "loud".*\n.*SWEEP_INTERVAL_MS is "soon"/);
+    expect(stderr).toMatch(/LOG_LEVEL is "loud".*\n.*WORKER_TTL_MS is "soon"/);
   });
 
-  it('takes flags, which win over the environment, and exits with 78 at one that it does not know', async () => {
-    const environment = { SWEEP_INTERVAL_MS: '200' };
-    const { child, end } = startApp('behave', environment, ['--sweep-interval-ms', '300', '--log-level=info']);
-    await waitForOutput(child, '"interval":300');
+  it('accepts flags, which override the environment, and exits with 78 for an unknown flag', async () => {
+    const environment = { WORKER_TTL_MS: '4000' };
+    const { child, end } = startApp('behave', environment, ['--worker-ttl-ms', '5000', '--log-level=info']);
+    await waitForOutput(child, '"ttl":5000');
     child.kill('SIGTERM');
     expect((await end).code).toBe(0);
-    const { code, stderr } = await startApp('behave', environment, ['--sweep-intervall-ms', '300']).end;
-    expect([code, stderr]).toEqual([78, expect.stringContaining('did you mean --sweep-interval-ms?')]);
+    const { code, stderr } = await startApp('behave', environment, ['--worker-tttl-ms', '5000']).end;
+    expect([code, stderr]).toEqual([78, expect.stringContaining('did you mean --worker-ttl-ms?')]);
   });
 
   it.each([
-    ['--help', /^node apps\/janitor\/dist\/main\.js \[flags\]\n[^]*--sweep-interval-ms, SWEEP_INTERVAL_MS\n/],
+    ['--help', /^node apps\/janitor\/dist\/main\.js \[flags\]\n[^]*--worker-ttl-ms, WORKER_TTL_MS\n/],
     ['--version', /^\d+\.\d+\.\d+\n$/],
-    ['--print-config', /^SWEEP_INTERVAL_MS +200 +environment$/m],
+    ['--print-config', /^WORKER_TTL_MS +4000 +environment$/m],
   ])('answers %s and does nothing else', async (flag, answer) => {
-    const { code, stdout } = await startApp('behave', { SWEEP_INTERVAL_MS: '200' }, [flag]).end;
+    const { code, stdout } = await startApp('behave', { WORKER_TTL_MS: '4000' }, [flag]).end;
     expect([code, stdout]).toEqual([0, expect.stringMatching(answer)]);
     expect(stdout).not.toContain('built');
   });

@@ -1,8 +1,16 @@
 import { once } from 'node:events';
-import { answerFlags, type AppName, type Config, ConfigError, loadConfig, passOn, readFlags } from '@darkroom/config';
+import {
+  answerFlags,
+  type AppName,
+  type Config,
+  ConfigError,
+  loadConfig,
+  exportFlagsToEnvironment,
+  readFlags,
+} from '@darkroom/config';
 import { type Logger, createLogger } from '../logging/logger.ts';
 import { Metrics } from '../metrics/metrics.ts';
-import { MetricsServer } from '../metrics/metrics-server.ts';
+import { MetricsServer } from './metrics-server.ts';
 import { createReadiness, type Readiness } from '../metrics/readiness.ts';
 import type { Service } from './service.ts';
 import { startTracing } from '../tracing/tracing.ts';
@@ -12,19 +20,19 @@ export interface MainContext<App extends AppName> {
   log: Logger;
   /** Served on `METRICS_PORT`, when that is set. */
   metrics: Metrics;
-  /** Says whether the process does its work, beyond having started. */
+  /** Its `check` decides whether a started process is ready. */
   readiness: Readiness;
-  /** Aborts when the process is asked to stop, for what has to end while still starting. */
+  /** Aborted when the process must stop; ends work that is still part of the start. */
   stopSignal: AbortSignal;
 }
 
-/** Says that the settings are wrong and starting again will not help (EX_CONFIG of sysexits.h). */
-export const exitCodeOfWrongSettings = 78;
+/** Exit code for invalid settings, so that a supervisor does not restart the process (EX_CONFIG of sysexits.h). */
+export const invalidSettingsExitCode = 78;
 
-/** How long an orderly stop may take; then the process ends anyway. */
-export const longestStopMs = 20_000;
+/** Timeout of an orderly stop, after which the process exits anyway, ms. */
+export const maxStopMs = 20_000;
 
-/** Of this process: several apps may share it, as with `npm start`. It ends when all have stopped. */
+/** State shared by the apps of one process, as with `npm start`; it exits when all have stopped. */
 const shared: { stopping?: AbortSignal; apps: number; starting: number; left: number } = {
   apps: 0,
   starting: 0,
@@ -32,22 +40,21 @@ const shared: { stopping?: AbortSignal; apps: number; starting: number; left: nu
 };
 
 /**
- * The whole of an app's `main.ts`: reads its settings, those on the command line first, makes its logger, builds and starts its service, and stops it
- * once on SIGTERM, SIGINT or when the supervisor that forked it is gone. A second signal ends the process at once; so
- * does an error that nobody caught (exit code 1). A supervisor is told `ready` over IPC when the service has started. Apps
- * that share a process share all of that, and the second's metrics are at the port behind the first's.
+ * Implements an app's `main.ts`: reads settings, creates the logger, builds and starts the service, and stops it on
+ * SIGTERM, SIGINT or when its supervisor exits. A second signal or an uncaught error exits at once. Sends `ready` over
+ * IPC once started. Apps that share a process share all of this; their metrics are on consecutive ports.
  */
 export async function runMain<App extends AppName>(
   app: App,
   build: (context: MainContext<App>) => Service | Promise<Service>,
-  { stopTimeoutMs = longestStopMs }: { stopTimeoutMs?: number } = {},
+  { stopTimeoutMs = maxStopMs }: { stopTimeoutMs?: number } = {},
 ): Promise<void> {
   const config = readConfigOrExit(app);
-  // Every app has the settings that all share; TypeScript does not resolve that for an App that is still open.
+  // Every app has the common settings; TypeScript cannot infer that for a generic App.
   const { logLevel, logFile, tracesUrl } = config as Config<AppName>;
   const log = createLogger({ app, level: logLevel, file: logFile });
   shared.stopping ??= watchProcess(log);
-  const stopping = following(shared.stopping);
+  const stopping = deriveSignal(shared.stopping);
   let service: Service | undefined;
   stopping.addEventListener('abort', () => exitAfter(stopTimeoutMs, log));
   const { metrics, readiness, server } = measure(app, config, log);
@@ -56,7 +63,7 @@ export async function runMain<App extends AppName>(
   shared.left += 1;
   try {
     const stopTracing = tracesUrl === undefined ? undefined : await startTracing(app, log);
-    // Before everything else, and till the end: starting and stopping are what one wants to watch.
+    // First and last, so that start and stop can be observed.
     await server?.start();
     service = await build({ config, log, metrics, readiness, stopSignal: stopping });
     if (!stopping.aborted) await start(service, stopping);
@@ -64,7 +71,7 @@ export async function runMain<App extends AppName>(
       readiness.isStarted = true;
       log.info('ready');
       shared.starting -= 1;
-      // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
+      // A send on a closed channel is followed by `disconnect`, which is handled.
       if (shared.starting === 0) process.send?.('ready', undefined, undefined, () => {});
       await once(stopping, 'abort');
     }
@@ -81,22 +88,22 @@ export async function runMain<App extends AppName>(
   if (shared.left === 0) process.exit(0);
 }
 
-/** Has the process run until it is asked to stop, or something goes wrong. */
+/** Keeps the process running until a stop request or an uncaught error. */
 function watchProcess(log: Logger): AbortSignal {
   exitOnUncaughtErrors(log);
-  // A service may for a while hold nothing that keeps Node running, and must not end by that.
+  // A service may temporarily hold nothing that keeps Node's event loop alive.
   setInterval(() => {}, 2 ** 30);
   return onStopRequest(log);
 }
 
-/** A signal of an app's own: with those of all apps, one would have more listeners than Node takes for sound. */
-function following(signal: AbortSignal): AbortSignal {
+/** Derives a signal for one app: listeners of all apps on one signal would exceed Node's warning limit. */
+function deriveSignal(signal: AbortSignal): AbortSignal {
   const controller = new AbortController();
   signal.addEventListener('abort', () => controller.abort(), { once: true });
   return controller.signal;
 }
 
-/** What is measured of an app, and where that is served, if anywhere. */
+/** Creates an app's metrics and their server, if a port is configured. */
 function measure(app: AppName, { metricsPort, metricsHost: host }: Config<AppName>, log: Logger) {
   const port = metricsPort && metricsPort + shared.apps;
   const metrics = new Metrics({ app, log, withProcess: metricsPort !== undefined && shared.apps === 0 });
@@ -111,7 +118,7 @@ function readConfigOrExit<App extends AppName>(app: App): Config<App> {
     const answer = answerFlags([app], `node apps/${app}/dist/main.js`, flags);
     if (answer === undefined) {
       const config = loadConfig(app, undefined, flags);
-      passOn(flags);
+      exportFlagsToEnvironment(flags);
       return config;
     }
     process.stdout.write(answer);
@@ -119,7 +126,7 @@ function readConfigOrExit<App extends AppName>(app: App): Config<App> {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`${app}: ${error.message}\n`);
-    process.exit(exitCodeOfWrongSettings);
+    process.exit(invalidSettingsExitCode);
   }
 }
 
@@ -131,7 +138,7 @@ function exitOnUncaughtErrors(log: Logger): void {
     });
 }
 
-/** A signal that aborts at the first request to stop; the second ends the process. */
+/** Returns a signal that aborts on the first stop request; a second one exits the process. */
 function onStopRequest(log: Logger): AbortSignal {
   const controller = new AbortController();
   const request = (reason: string, exitCode: number): void => {
@@ -141,17 +148,17 @@ function onStopRequest(log: Logger): AbortSignal {
   };
   process.on('SIGINT', () => request('SIGINT', 130));
   process.on('SIGTERM', () => request('SIGTERM', 143));
-  // The supervisor may go while we are stopping on its word: that is no second request.
+  // A supervisor that exits after it has asked us to stop is not a second request.
   const onSupervisorGone = (): void => {
-    if (!controller.signal.aborted) request('the supervisor is gone', 1);
+    if (!controller.signal.aborted) request('supervisor exited', 1);
   };
   process.on('disconnect', onSupervisorGone);
-  // It may have gone while our modules were loaded, and that is told once. Later, for all who are yet to listen.
+  // It may have exited while modules were loaded. Deferred, so that all listeners can be registered first.
   if (process.send !== undefined && !process.connected) setImmediate(onSupervisorGone);
   return controller.signal;
 }
 
-/** A start that fails once it is not wanted any more has given up what it waited for, which is no failure. */
+/** Starts the service. An error after a stop request is ignored: the start was interrupted. */
 function start(service: Service, stopping: AbortSignal): Promise<void> {
   return service.start().catch((error: unknown) => {
     if (!stopping.aborted) throw error;

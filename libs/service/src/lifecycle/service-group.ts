@@ -1,12 +1,12 @@
 import { BaseService, type Service } from './service.ts';
 
-/** Services that start in the order given and stop in the opposite order. */
+/** Starts services in order and stops them in reverse order. */
 export class ServiceGroup extends BaseService<readonly Service[]> {
   protected override async onStart(): Promise<void> {
     for (const service of this.options) await service.start();
   }
 
-  /** One that fails to stop does not keep the others from it; throws an AggregateError after all were asked. */
+  /** Stops all services even if some fail; then throws an AggregateError. */
   protected override async onStop(): Promise<void> {
     const services = this.options;
     const failures: unknown[] = [];

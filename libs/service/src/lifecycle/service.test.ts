@@ -32,7 +32,7 @@ describe('a service', () => {
     expect(calls).toEqual([]);
   });
 
-  it('starts and stops once, however often and however concurrently asked', async () => {
+  it('starts and stops once, even if called repeatedly and concurrently', async () => {
     const calls: string[] = [];
     const service = new Recorder('a', calls);
     await Promise.all([service.start(), service.start(), service.stop(), service.stop()]);
@@ -47,7 +47,7 @@ describe('a service', () => {
     expect(calls).toEqual(['start a', 'stop a', 'start a', 'stop a']);
   });
 
-  it('gives back what a failed start took, once', async () => {
+  it('calls onStop once after a failed start', async () => {
     const calls: string[] = [];
     const service = new Recorder('a', calls, 'start');
     await expect(service.start()).rejects.toThrow('a cannot start');
@@ -55,7 +55,7 @@ describe('a service', () => {
     expect(calls).toEqual(['start a', 'stop a']);
   });
 
-  it('is disposed of by stopping', async () => {
+  it('stops when it is disposed of', async () => {
     const calls: string[] = [];
     {
       await using service = new Recorder('a', calls);
@@ -74,7 +74,7 @@ describe('a group of services', () => {
     expect(calls).toEqual(['start a', 'start b', 'stop b', 'stop a']);
   });
 
-  it('stops what had started when one cannot start', async () => {
+  it('stops the started services when one fails to start', async () => {
     const calls: string[] = [];
     const group = new ServiceGroup([
       new Recorder('a', calls),
@@ -85,7 +85,7 @@ describe('a group of services', () => {
     expect(calls).toEqual(['start a', 'start b', 'stop b', 'stop a']);
   });
 
-  it('stops the others when one cannot stop, and then says so', async () => {
+  it('stops the others when one fails to stop, and then rejects', async () => {
     const calls: string[] = [];
     const group = new ServiceGroup([new Recorder('a', calls), new Recorder('b', calls, 'stop')]);
     await group.start();

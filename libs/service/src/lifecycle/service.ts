@@ -1,29 +1,29 @@
-/** Something that runs from `start` to `stop`. Both may be called in any order and any number of times. */
+/** A component that runs from `start` to `stop`. Both may be called in any order and any number of times. */
 export interface Service extends AsyncDisposable {
-  /** Resolves once it does its work. A second call while started changes nothing. */
+  /** Resolves once it is running. No effect if it is already started. */
   start(): Promise<void>;
-  /** Resolves once all it holds is given back. Waits for a start under way; does nothing when not started. */
+  /** Resolves once all resources are released. Waits for a start in progress; no effect if not started. */
   stop(): Promise<void>;
 }
 
 /**
- * The bookkeeping of a {@link Service}: a subclass says how to start and how to stop, and is called for either only
- * when there is something to do. May be started again after it has stopped. `Options`: what it is made from.
+ * Base class of a {@link Service}: serializes starts and stops and calls `onStart` and `onStop` only when needed. Can
+ * be started again after a stop.
  */
 export abstract class BaseService<Options = void> implements Service {
   protected readonly options: Options;
   #isStarted = false;
-  // Starts and stops run one after the other, in the order they were asked for.
+  // Starts and stops run one after the other, in call order.
   #last: Promise<void> = Promise.resolve();
 
   constructor(options: Options) {
     this.options = options;
   }
 
-  /** Takes what is needed and begins. When it throws, `onStop` is called to give back what was taken. */
+  /** Acquires resources and starts. If it throws, `onStop` is called to release them. */
   protected abstract onStart(): Promise<void>;
 
-  /** Gives everything back; must cope with an `onStart` that got only halfway. */
+  /** Releases all resources; must handle a partial `onStart`. */
   protected abstract onStop(): Promise<void>;
 
   start(): Promise<void> {

@@ -1,23 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../logging/logger.ts';
-import { exitCodeOfWrongSettings } from './run-main.ts';
+import { invalidSettingsExitCode } from './run-main.ts';
 import { BaseService, type Service } from './service.ts';
 
 export interface StoreServiceOptions {
-  /** Says whether to go on, once it can: it may have to wait for what it asks. */
+  /** Checks the server; may wait until it is reachable. */
   check: () => Promise<{ refusal: string | undefined; warnings: readonly string[] }>;
   store: { close(): Promise<void> };
   log: Logger;
-  /** Ends the wait, and the start with it. */
+  /** Aborts the wait and the start. */
   stopSignal: AbortSignal;
 }
 
-/** How long the start waits for the check's answer; it comes later all the same. */
-const longestWaitMs = 2000;
+/** Max. time that the start waits for the check, ms; the check continues in the background. */
+const maxWaitMs = 2000;
 
 /**
- * What the other services of a process stand on: checked when it starts, and closed when they have stopped. Ends the process with
- * the exit code of wrong settings when the check refuses; what it warns of is logged once.
+ * Checks the store when the process starts and closes it after the other services have stopped. If the check refuses
+ * the server, the process exits with the code for invalid settings; warnings are logged once.
  */
 export function storeService({ check, store, log, stopSignal }: StoreServiceOptions): Service {
   let isStopped = false;
@@ -27,15 +27,15 @@ export function storeService({ check, store, log, stopSignal }: StoreServiceOpti
       for (const warning of warnings) log.warn(warning);
       if (refusal === undefined) return;
       log.fatal({ reason: refusal }, 'refusing to start');
-      process.exit(exitCodeOfWrongSettings);
+      process.exit(invalidSettingsExitCode);
     } catch (error) {
-      // A stop closes the connection under it.
-      if (!isStopped) log.warn({ err: error }, 'could not check what this process starts on');
+      // A stop closes the connection during the check.
+      if (!isStopped) log.warn({ err: error }, 'could not check the Redis server');
     }
   };
   return new (class extends BaseService {
     protected override async onStart(): Promise<void> {
-      await Promise.race([run(), delay(longestWaitMs, undefined, { ref: false, signal: stopSignal })]);
+      await Promise.race([run(), delay(maxWaitMs, undefined, { ref: false, signal: stopSignal })]);
       stopSignal.throwIfAborted();
     }
     protected override async onStop(): Promise<void> {

@@ -12,7 +12,7 @@ function createRecordingLogger(options: { level?: string; file?: string } = {}) 
 }
 
 describe('createLogger', () => {
-  it('writes one JSON object a line, with the app and, from a child, the request', () => {
+  it('writes one JSON object per line, with the app and the fields', () => {
     const { log, lines } = createRecordingLogger();
     log.warn({ request_id: 'emoji-sd-01', step: 3 }, 'slow');
     expect(lines).toEqual([
@@ -28,7 +28,7 @@ describe('createLogger', () => {
     ]);
   });
 
-  it('leaves out what is less serious than its level', () => {
+  it('omits lines below its level', () => {
     const { log, lines } = createRecordingLogger({ level: 'error' });
     log.info('not written');
     log.error('written');
@@ -53,13 +53,13 @@ describe('createLogger', () => {
     expect(JSON.stringify(fields)).toContain('SECRET');
   });
 
-  it('writes the code and the operation of our errors', () => {
+  it('writes the code and the operation of a DarkroomError', () => {
     const { log, lines } = createRecordingLogger();
     log.error({ err: new DarkroomError('worker_lost', 'store.lease', 'gone') });
     expect(lines[0]).toMatchObject({ err: { code: 'worker_lost', op: 'store.lease', message: 'gone' } });
   });
 
-  it('keeps of an error what operators search for, and nothing that may hold a prompt', () => {
+  it("writes an error's searchable fields, and none that may contain a prompt", () => {
     const { log, lines } = createRecordingLogger();
     const refused = Object.assign(new Error('OOM command not allowed'), {
       command: { name: 'evalsha', args: ['hash', '1', '{"input":{"prompt":"SECRET"}}'] },
@@ -78,7 +78,7 @@ describe('createLogger', () => {
     expect(lines[3]).toMatchObject({ err: { aggregateErrors: [{ command: 'evalsha' }] } });
   });
 
-  it('appends every line to a file too, and makes its directory', () => {
+  it('appends every line to a file too, and creates its directory', () => {
     const directory = mkdtempSync(join(tmpdir(), 'darkroom-log-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     const file = join(directory, 'logs/darkroom.jsonl');

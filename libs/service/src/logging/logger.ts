@@ -6,23 +6,23 @@ import { serializeError } from './serialize-error.ts';
 export type { Logger } from 'pino';
 
 export interface CreateLoggerOptions {
-  /** The least serious level that is written. */
+  /** Minimum level that is written. */
   level?: string;
-  /** Gets every line as JSON too; its directory is made when missing. Several processes may append to one file. */
+  /** File to which every line is appended as JSON; its directory is created. Several processes may share one file. */
   file?: string | undefined;
-  /** The process, as it shows in each line. */
+  /** Name of the process in each line. */
   app: string;
-  /** Where lines go instead of standard output; for tests. */
+  /** Replaces standard output; for tests. */
   stream?: DestinationStream;
 }
 
 const promptNames = ['prompt', 'negative_prompt', 'negativePrompt'];
-/** What people ask for is theirs: prompts stay out of logs at any depth that we log objects at. */
+/** Prompts are private: redacts them at every depth at which objects are logged. */
 const redactedPaths = promptNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`, `*.*.*.${name}`]);
 
 /**
- * A structured logger: pretty on a terminal, JSON otherwise. Writes are synchronous, so that the lines before a crash
- * are there to be read.
+ * Creates a structured logger: pretty on a terminal, JSON otherwise. Writes synchronously, so that no line before a
+ * crash is lost.
  */
 export function createLogger({ level = 'info', file, app, stream }: CreateLoggerOptions): Logger {
   const output = stream ?? (process.stdout.isTTY ? prettyOutput() : destination({ dest: 1, sync: true }));
@@ -43,7 +43,7 @@ export function createLogger({ level = 'info', file, app, stream }: CreateLogger
 }
 
 function prettyOutput(): DestinationStream {
-  // Thirty modules that nobody needs whose lines go to a file.
+  // Loaded on demand: it has thirty modules that JSON output does not need.
   const pretty = createRequire(import.meta.url)('pino-pretty') as typeof pinoPretty;
   return pretty({
     colorize: true,

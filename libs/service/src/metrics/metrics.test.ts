@@ -1,11 +1,11 @@
-/** Real registries and real sockets: what Prometheus and a probe get. */
+/** Metrics as Prometheus and probes get them, with real registries and sockets. */
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { parseExposition, silentLogger } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../logging/logger.ts';
 import { Metrics } from './metrics.ts';
-import { MetricsServer } from './metrics-server.ts';
+import { MetricsServer } from '../lifecycle/metrics-server.ts';
 import { createReadiness, type Readiness } from './readiness.ts';
 
 function createMetrics(): Metrics {
@@ -21,7 +21,7 @@ async function startServer(metrics = createMetrics()): Promise<{ server: Metrics
 }
 
 describe('a page of metrics', () => {
-  it('holds what was counted, with the app on every series', async () => {
+  it('contains all series, with the label `app`', async () => {
     const metrics = createMetrics();
     const counter = metrics.counter({ name: 'eggs_total', help: 'Eggs.', labels: ['colour'] });
     counter.inc({ colour: 'brown "free\nrange"' }, 2);
@@ -36,14 +36,14 @@ describe('a page of metrics', () => {
     expect(page.value('nest_seconds_bucket', { app: 'test', le: '+Inf' })).toBe(1);
   });
 
-  it('keeps two registries of one process apart', async () => {
+  it('keeps the registries of one process separate', async () => {
     const [one, other] = [createMetrics(), createMetrics()];
     one.counter({ name: 'eggs_total', help: 'Eggs.' }).inc();
     other.counter({ name: 'eggs_total', help: 'Eggs.' });
     expect(parseExposition(await other.expose()).value('eggs_total', { app: 'test' })).toBe(0);
   });
 
-  it("sums up the buckets of a histogram that is counted elsewhere, beside others' text", async () => {
+  it('accumulates the buckets of a stored histogram, and includes external text', async () => {
     const metrics = createMetrics();
     metrics.storedHistogram({ name: 'wait_seconds', help: 'Waiting.', labels: ['model'] }, () => [
       { labels: { model: 'tiny' }, bounds: [0.5, 1], counts: [2, 0, 3], sum: 7.5 },
@@ -58,7 +58,7 @@ describe('a page of metrics', () => {
     expect(page.value('foreign_count')).toBe(1);
   });
 
-  it('asks its sources at every scrape; one that fails shows nothing, and all the rest is there', async () => {
+  it('refreshes its sources at every scrape, and omits only the series of a failed one', async () => {
     const lines: string[] = [];
     const log = createLogger({ app: 'test', stream: { write: (line) => void lines.push(line) } });
     const metrics = new Metrics({ app: 'test', log });
@@ -82,7 +82,7 @@ describe('a page of metrics', () => {
     expect(lines.join('')).toContain('Redis is away');
   });
 
-  it('says what its families are, in order', () => {
+  it('lists its metric families in order', () => {
     const metrics = createMetrics();
     metrics.counter({ name: 'eggs_total', help: 'Eggs.', labels: ['colour'] });
     metrics.storedHistogram({ name: 'wait_seconds', help: 'Waiting.' }, () => []);
@@ -94,7 +94,7 @@ describe('a page of metrics', () => {
 });
 
 describe('the server of metrics', () => {
-  it('serves the page with the type that Prometheus expects', async () => {
+  it('serves metrics with the content type that Prometheus expects', async () => {
     const { server } = await startServer();
     const response = await fetch(`${server.url}/metrics?collect=all`);
     expect(response.status).toBe(200);
@@ -102,7 +102,7 @@ describe('the server of metrics', () => {
     expect(parseExposition(await response.text()).value('darkroom_ready', { app: 'test' })).toBe(0);
   });
 
-  it('is ready between start and stop, when the check says so too', async () => {
+  it('is ready between start and stop if the check succeeds', async () => {
     const { server, readiness } = await startServer();
     const statuses: number[] = [];
     const probe = async (): Promise<unknown> => statuses.push((await fetch(`${server.url}/ready`)).status);
@@ -123,7 +123,7 @@ describe('the server of metrics', () => {
     expect((await fetch(`${server.url}/live`)).status).toBe(200);
   });
 
-  it('answers what is not there with 404, and what only reads may do with 405', async () => {
+  it('answers 404 for unknown paths and 405 for other methods than GET and HEAD', async () => {
     const { server } = await startServer();
     expect((await fetch(`${server.url}/v1/models`)).status).toBe(404);
     const posted = await fetch(`${server.url}/metrics`, { method: 'POST' });
@@ -132,7 +132,7 @@ describe('the server of metrics', () => {
     expect([head.status, await head.text()]).toEqual([200, '']);
   });
 
-  it('does not start on a port that is taken', async () => {
+  it('does not start on a port that is in use', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     onTestFinished(() => void taken.close());

@@ -1,58 +1,61 @@
-/** What a process counts and measures, in the text format that Prometheus reads. The only importer of prom-client. */
+/** Metrics of a process, in the text format of Prometheus. The only importer of prom-client. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, type Metric, Registry } from 'prom-client';
 import type { Logger } from '../logging/logger.ts';
 import { type ReadSeries, storedHistogram } from './stored-histogram.ts';
 
 export interface CreateMetricsOptions {
-  /** The process, as the label `app` of every series. */
+  /** Name of the process; the label `app` of every series. */
   app: string;
   log: Logger;
-  /** Also what Node says of its process: memory, processor time, event-loop lag. Once per process, it cannot be undone. */
+  /** Adds Node's process metrics: memory, CPU time, event-loop lag. At most once per process; cannot be undone. */
   withProcess?: boolean;
 }
 
-/** A family of series. Labels must have few values: never an id, a prompt or what a client made up. */
+/** A metric family. Labels must have few values: never an id, a prompt or text from clients. */
 export interface MetricOptions<Label extends string> {
-  /** Prometheus' way: base units, counters end in `_total`. */
+  /** Named by Prometheus' conventions: base units; counters end in `_total`. */
   name: string;
-  /** One sentence; docs/metrics.md is made from it. */
+  /** One sentence; docs/metrics.md must match it. */
   help: string;
   labels?: readonly Label[];
 }
 
 export interface HistogramOptions<Label extends string> extends MetricOptions<Label> {
-  /** Upper bounds, rising. */
+  /** Upper bounds, ascending. */
   buckets: readonly number[];
 }
 
-/** What has to be asked for at every scrape. */
+/** A source of values that are queried at every scrape. */
 export interface ScrapeSource {
-  /** Asks, and returns what shows the answers, all at once. */
+  /** Queries the values. @returns a function that sets them all at once. */
   refresh: () => Promise<() => void>;
-  /** There was no answer: nothing may be shown that was true once. */
+  /** Removes outdated values after a failed refresh. */
   clear: () => void;
 }
 
-/** How long a scrape waits for a source; Prometheus gives up after 10 s. */
+/** Timeout of a source; Prometheus gives up after 10 s. */
 const refreshTimeoutMs = 3000;
 
-/** What docs/metrics.md says of a family. */
+/** Row of docs/metrics.md. */
 export interface MetricDescription extends Required<MetricOptions<string>> {
   type: string;
 }
 
-/** From a millisecond to ten minutes, for durations in seconds. */
+/** Buckets for durations in seconds, from a millisecond to ten minutes. */
 export const durationBuckets: readonly number[] = [
   0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
-/** How often the event loop's lag is looked at, which no lag is less than. With prom-client's 10 a process at rest takes 3 ms of a CPU each second for that alone. */
+/**
+ * Sampling interval of the event-loop lag, ms, and so its minimum. With prom-client's 10 ms, an idle process needs 3 ms
+ * of CPU time per second for it.
+ */
 const lagPrecisionMs = 100;
 
-/** One process's metrics: a registry of its own, so that tests can have as many as they like. */
+/** Metrics of one app, with a separate registry, so that tests can create several. */
 export class Metrics {
-  /** Every family made here, in the order they were made. */
+  /** All families in order of creation. */
   readonly described: MetricDescription[] = [];
   readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
   readonly #registry = new Registry();
@@ -78,19 +81,19 @@ export class Metrics {
     return new Histogram<Label>({ ...this.#describe('histogram', options), buckets: [...buckets] });
   }
 
-  /** A histogram that is counted elsewhere (in Redis); `read` is asked at every scrape. */
+  /** Adds a histogram that is counted elsewhere (in Redis); calls `read` at every scrape. */
   storedHistogram(options: MetricOptions<string>, read: ReadSeries): void {
     const { name, help } = this.#describe('histogram', options);
-    // prom-client asks a metric for its values and nothing else.
+    // prom-client only calls `get` of a metric.
     this.#registry.registerMetric(storedHistogram(name, help, read) as Metric);
   }
 
-  /** A source that fails or takes too long is logged, and the scrape shows all the rest. */
+  /** Adds a source. If it fails or takes too long, that is logged and the scrape omits its values. */
   onScrape(source: ScrapeSource): void {
     this.#sources.push(source);
   }
 
-  /** Text in the same format that somebody else has made, with families of other names. */
+  /** Adds external text in Prometheus' format; its families must have other names. */
   addText(text: () => string): void {
     this.#texts.push(text);
   }
@@ -102,14 +105,14 @@ export class Metrics {
   }
 
   async #refresh({ refresh, clear }: ScrapeSource): Promise<void> {
-    const late = delay(refreshTimeoutMs, undefined, { ref: false });
+    const timeout = delay(refreshTimeoutMs, undefined, { ref: false });
     try {
-      const show = await Promise.race([refresh(), late]);
+      const show = await Promise.race([refresh(), timeout]);
       if (show === undefined) throw new Error(`no answer in ${refreshTimeoutMs} ms`);
       show();
     } catch (error) {
       clear();
-      this.#log.warn({ err: error }, 'a scrape is incomplete');
+      this.#log.warn({ err: error }, 'metrics incomplete: a source failed');
     }
   }
 

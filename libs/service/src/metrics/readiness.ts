@@ -1,16 +1,16 @@
 import type { Metrics } from './metrics.ts';
 
-/** Whether a process does its work right now. */
+/** Readiness of a process. */
 export type Readiness = ReturnType<typeof createReadiness>;
 
-/** The answer to `/ready`, which is in the metrics as `darkroom_ready` too. */
+/** Creates the state behind `/ready` and the metric `darkroom_ready`. */
 export function createReadiness(metrics: Metrics) {
   const readiness = {
-    /** Told by `runMain`: from the end of the start to the beginning of the stop. */
+    /** Set by `runMain`: true from the end of the start to the beginning of the stop. */
     isStarted: false,
-    /** What has to hold besides; without it, having started is enough. */
+    /** Additional condition; by default a started process is ready. */
     check: (): boolean | Promise<boolean> => true,
-    /** Never rejects: a check that does means no. */
+    /** Never rejects: a check that throws counts as false. */
     async isReady(): Promise<boolean> {
       try {
         return readiness.isStarted && (await readiness.check());
@@ -21,7 +21,7 @@ export function createReadiness(metrics: Metrics) {
   };
   const gauge = metrics.gauge({
     name: 'darkroom_ready',
-    help: '1 when the process does its work: started, with Redis in reach; a worker with its model loaded.',
+    help: '1 when the process is ready: started, with Redis reachable; a worker also with its model loaded.',
   });
   metrics.onScrape({
     async refresh() {

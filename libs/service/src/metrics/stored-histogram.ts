@@ -1,16 +1,16 @@
-/** One series of a histogram that is counted elsewhere. */
+/** One series of a histogram counted elsewhere. */
 export interface HistogramSeries {
   labels: Readonly<Record<string, string>>;
-  /** Upper bounds, rising, without the infinite one. */
+  /** Upper bounds, ascending, without infinity. */
   bounds: readonly number[];
-  /** How many fell into each bucket, not summed up; one more than there are bounds. */
+  /** Number of values per bucket, not cumulative; one more than there are bounds. */
   counts: readonly number[];
   sum: number;
 }
 
 export type ReadSeries = () => readonly HistogramSeries[];
 
-/** A histogram as a prom-client registry reads one: buckets summed up, as the format wants them. */
+/** Creates a histogram in the form that a prom-client registry reads, with cumulative buckets. */
 export function storedHistogram(name: string, help: string, read: ReadSeries): object {
   const facts = { name, help, type: 'histogram', aggregator: 'max' };
   return { ...facts, get: async () => ({ ...facts, values: read().flatMap((series) => samplesOf(name, series)) }) };

@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry traces: one request through all processes, as one tree. Everything here does nothing, and loads nothing
- * of the SDK, until `startTracing` was called. No span holds a prompt.
+ * OpenTelemetry traces: one request is one trace through all processes. Without `startTracing` nothing is recorded and
+ * no SDK is loaded. No span contains a prompt.
  */
 import {
   type Context,
@@ -19,9 +19,9 @@ import type { Logger } from '../logging/logger.ts';
 export { type Span, SpanStatusCode } from '@opentelemetry/api';
 
 export interface SpanOptions {
-  /** The `traceparent` it belongs under (W3C Trace Context); under the active span if absent. */
+  /** Parent as `traceparent` (W3C Trace Context); the active span if absent. */
   parent?: string | undefined;
-  /** When it began, in milliseconds since the epoch; now if absent. */
+  /** Start, ms since the epoch; now if absent. */
   startedAtMs?: number;
   attributes?: Readonly<Record<string, string | number>>;
   kind?: 'server' | 'consumer' | 'internal';
@@ -31,9 +31,11 @@ const kinds = { server: SpanKind.SERVER, consumer: SpanKind.CONSUMER, internal: 
 const exportTimeoutMs = 3000;
 
 /**
- * Sends the spans of this process to a collector, by OTLP over HTTP as the standard `OTEL_EXPORTER_OTLP_*` variables say.
- * Only the API begins traces (by `OTEL_TRACES_SAMPLER`, all of them by default): what the others do of themselves, such as
- * asking an empty queue, is nobody's request. Returns what sends the last of them and ends it.
+ * Starts the export of spans to a collector, by OTLP over HTTP as configured in the standard `OTEL_EXPORTER_OTLP_*`
+ * variables. Only the API starts traces (per `OTEL_TRACES_SAMPLER`, all by default); polling by other processes is not
+ * traced.
+ *
+ * @returns a function that flushes the spans and stops the export.
  */
 export async function startTracing(app: AppName, log: Logger): Promise<() => Promise<void>> {
   const [sdk, { OTLPTraceExporter }, resources] = await Promise.all([
@@ -52,18 +54,22 @@ export async function startTracing(app: AppName, log: Logger): Promise<() => Pro
     ...(app === 'api' ? {} : { sampler: new sdk.ParentBasedSampler({ root: new sdk.AlwaysOffSampler() }) }),
   });
   provider.register();
-  // What a collector does not take is lost, and stops nobody.
-  return () => provider.shutdown().catch((error: unknown) => log.warn({ err: error }, 'the last traces are lost'));
+  // An unreachable collector loses spans, but does not prevent the stop.
+  return () =>
+    provider.shutdown().catch((error: unknown) => log.warn({ err: error }, 'could not flush the last traces'));
 }
 
-/** The `traceparent` of the active span, to be stored with what others will go on with; undefined when nobody traces. */
+/**
+ * Returns the `traceparent` of the active span, to be stored with work that continues elsewhere; undefined without
+ * tracing.
+ */
 export function activeTrace(): string | undefined {
   const carrier: Record<string, string> = {};
   propagation.inject(context.active(), carrier);
   return carrier['traceparent'];
 }
 
-/** Runs `work` in a span, which fails when `work` does. */
+/** Runs `work` in a span, which fails if `work` does. */
 export async function inSpan<Result>(
   name: string,
   options: SpanOptions,
@@ -80,7 +86,7 @@ export async function inSpan<Result>(
   }
 }
 
-/** A span whose end somebody else knows: `end()` it. */
+/** Starts a span that the caller must `end()`. */
 export function startSpan(name: string, options: SpanOptions = {}): Span {
   const { startedAtMs: startTime, attributes, kind = 'internal' } = options;
   const given = { ...(attributes && { attributes }), ...(startTime !== undefined && { startTime }) };

@@ -1,8 +1,8 @@
-/** What came with a request: stored with it, there for its worker and its owner, and gone when its prompt goes. */
+/** Attachments: stored with their request, readable by its worker and owner, deleted with its prompt. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { allKeys, openTestStore, seedRequest, seedRunning, testEnvelope, write } from '@darkroom/testing';
+import { allKeys, openTestStore, seedRequest, seedRunning, testEnvelope, writeNow } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   admitRequest,
@@ -25,17 +25,17 @@ const total = image.byteLength + mask.byteLength;
 const names = { attachments: ['image', 'mask'] };
 const error = { code: 'internal', message: 'the engine failed' } as const;
 
-interface Place {
+interface Fixture {
   store: StoreConnection;
-  /** Names of what is kept beside Redis. */
+  /** Names of the files outside Redis. */
   filesOf: () => Promise<string[]>;
 }
 
-function openRedis(): Promise<Place> {
+function openRedis(): Promise<Fixture> {
   return Promise.resolve({ store: openTestStore(), filesOf: () => Promise.resolve([]) });
 }
 
-async function openDirectory(): Promise<Place> {
+async function openDirectory(): Promise<Fixture> {
   const path = await mkdtemp(join(tmpdir(), 'darkroom-attachments-'));
   onTestFinished(() => rm(path, { recursive: true, force: true }));
   const filesOf = async (): Promise<string[]> => {
@@ -51,8 +51,8 @@ const newId = (store: StoreConnection): Promise<string> =>
 describe.each([
   ['Redis', openRedis],
   ['a directory', openDirectory],
-])('kept in %s', (_where, open) => {
-  it('is read as it came, all of it or one by its name', async () => {
+])('attachments stored in %s', (_backend, open) => {
+  it('are read back unchanged, all of them or one by name', async () => {
     const { store } = await open();
     const { id } = await seedRequest(store, { id: await newId(store), ...names, options: { attachments } });
     expect(await readAttachments(store, id)).toEqual(attachments);
@@ -60,7 +60,7 @@ describe.each([
     expect(await readAttachment(store, id, 'other')).toBeUndefined();
   });
 
-  it('is not there when its request was refused', async () => {
+  it('are not stored when the request is refused', async () => {
     const { store, filesOf } = await open();
     await seedRequest(store, { options: {} });
     const keys = await allKeys(store);
@@ -71,75 +71,74 @@ describe.each([
     expect(await filesOf()).toEqual([]);
   });
 
-  it('is as it was for who sends the same id again with something else', async () => {
+  it('stay unchanged when a duplicate id is submitted with other attachments', async () => {
     const { store, filesOf } = await open();
-    const asked = await seedRequest(store, { id: await newId(store), ...names, options: { attachments } });
+    const first = await seedRequest(store, { id: await newId(store), ...names, options: { attachments } });
     const files = await filesOf();
     const other = { queueMaxLength: 9, unserved: 'accept', attachments: new Map([['image', mask]]) } as const;
-    expect(await admitRequest(store, asked, other)).toEqual({ status: 'duplicate' });
-    expect(await readAttachments(store, asked.id)).toEqual(attachments);
+    expect(await admitRequest(store, first, other)).toEqual({ status: 'duplicate' });
+    expect(await readAttachments(store, first.id)).toEqual(attachments);
     expect(await filesOf()).toEqual(files);
   });
 
-  it('can be had as long as the result where prompts are kept, and counts for its owner', async () => {
+  it('stay readable until the result TTL if prompts are retained, and count towards the stored bytes of the owner', async () => {
     const { store, filesOf } = await open();
-    const { worker, delivery } = await seedRunning(store, {
-      id: await newId(store),
-      ...names,
-      options: { attachments },
-    });
-    await write(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
+    const request = { id: await newId(store), ...names, options: { attachments, ownerMaxBytes: 1e9 } };
+    const { worker, delivery } = await seedRunning(store, request);
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
     expect(await new BytesSweeper(store).sweepPage()).toBe(0);
     expect(await readAttachments(store, delivery.id)).toEqual(attachments);
     const keys = store.keysOf('tiny');
     for (const key of (await allKeys(store)).filter((found) => found.includes(delivery.id)))
       expect(await store.redis.pttl(key)).toBeGreaterThan(0);
-    const kept = async (): Promise<number> =>
-      (await store.redis.hvals(keys.bytes(''))).reduce((sum, bytes) => sum + Number(bytes), 0);
-    expect(await kept()).toBe(total);
+    const storedBytes = async (): Promise<number> => Number(await store.redis.hget(keys.bytes(''), 'total'));
+    const inputBytes = await store.redis.strlen(keys.input(delivery.id));
+    expect(await storedBytes()).toBe(6000 + inputBytes + total);
     await dropRequest(store, delivery.id);
-    expect(await kept()).toBe(0);
+    expect(await storedBytes()).toBe(0);
     expect(await readAttachments(store, delivery.id)).toEqual(new Map());
     expect((await allKeys(store)).filter((key) => key.includes(delivery.id))).toEqual([]);
     expect(await filesOf()).toEqual([]);
   });
 
-  it('goes at the end where prompts go', async () => {
+  it('are deleted at the end of the request when prompts are not retained', async () => {
     const { store, filesOf } = await open();
-    const asked = testEnvelope({ id: await newId(store), ...names });
-    const options = { attachments, promptless: { ...asked, input: {} } };
-    const { worker, delivery } = await seedRunning(store, { ...asked, options });
-    await write(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
+    const envelope = testEnvelope({ id: await newId(store), ...names });
+    const options = { attachments, promptless: { ...envelope, input: {} }, ownerMaxBytes: 1e9 };
+    const { worker, delivery } = await seedRunning(store, { ...envelope, options });
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
     await new BytesSweeper(store).sweepPage();
     expect(await readAttachments(store, delivery.id)).toEqual(new Map());
     expect((await allKeys(store)).filter((key) => key.includes(':inputs:'))).toEqual([]);
     expect(await filesOf()).toEqual([]);
-    expect(await store.redis.hget(store.keysOf('tiny').request(delivery.id), 'written')).toBeNull();
+    const keys = store.keysOf('tiny');
+    const left = await store.redis.strlen(keys.input(delivery.id));
+    expect(await store.redis.hget(keys.bytes(''), 'total')).toBe(`${6000 + left}`);
     expect(await retryRequest(store, delivery.id)).toEqual({ status: 'not-kept' });
   });
 
-  it('comes with the retry of its request, as that’s own', async () => {
+  it('are copied to a retry, which does not depend on the failed request', async () => {
     const { store } = await open();
     const { worker, delivery } = await seedRunning(store, {
       id: await newId(store),
       ...names,
       options: { attachments },
     });
-    await write(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
     const retried = await retryRequest(store, delivery.id);
     if (retried.status !== 'retried') throw new Error(retried.status);
     await dropRequest(store, delivery.id);
     expect(await readAttachments(store, retried.id)).toEqual(attachments);
   });
 
-  it('has no retry of its request when a part of it is gone', async () => {
+  it('prevent a retry when one of them is missing', async () => {
     const { store } = await open();
     const { worker, delivery } = await seedRunning(store, {
       id: await newId(store),
       ...names,
       options: { attachments },
     });
-    await write(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
     await store.redis.hdel(store.keysOf('tiny').inputs(delivery.id), 'mask');
     expect(await retryRequest(store, delivery.id)).toEqual({ status: 'not-kept' });
     expect(await store.redis.zcard(store.keysOf('tiny').waiting)).toBe(0);

@@ -1,16 +1,16 @@
-/** Bytes of requests that are kept beside Redis: in a directory here, in a bucket in test/systems/bytes.test.ts. */
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+/** Bytes of requests outside Redis: in a directory here, in a bucket in test/systems/bytes.test.ts. */
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OutputInfo } from '@darkroom/core';
-import { allKeys, describeByteStore, openTestStore, seedRunning, write } from '@darkroom/testing';
+import { allKeys, describeByteStore, openTestStore, seedRunning, writeNow } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
   BytesSweeper,
   type Delivery,
-  encodeHeld,
+  encodeStoredValue,
   dropRequest,
-  keepBytes,
+  storeBytes,
   newRequestId,
   openBytes,
   readEvents,
@@ -28,17 +28,37 @@ describe('a directory', () => {
   afterAll(() => rm(path, { recursive: true }));
   describeByteStore(() => ({ kind: 'directory', path }));
 
-  it('that cannot be written to says so, and keeps no half', async () => {
+  it('rejects with `unavailable` if it cannot be written, and leaves no partial file', async () => {
     await writeFile(join(path, 'file'), '');
     const bytes = openBytes({ kind: 'directory', path: join(path, 'file') });
     await expect(bytes.put('a/work/b', Buffer.from('c'))).rejects.toMatchObject({ code: 'unavailable' });
   });
+
+  it('is readable only by its user whatever the umask', async () => {
+    const before = process.umask(0);
+    onTestFinished(() => void process.umask(before));
+    const bytes = openBytes({ kind: 'directory', path: join(path, 'new') });
+    await bytes.put('p/id/inputs/t.image', Buffer.from('private'));
+    const modes = ['', 'p', 'p/id', 'p/id/inputs', 'p/id/inputs/t.image'].map(async (name) => {
+      return ((await stat(join(path, 'new', name))).mode & 0o777).toString(8);
+    });
+    expect(await Promise.all(modes)).toEqual(['700', '700', '700', '700', '600']);
+  });
+
+  it('writes into a folder that is removed concurrently because it is empty', async () => {
+    const bytes = openBytes({ kind: 'directory', path });
+    const puts = Array.from({ length: 200 }, async (_value, index) => {
+      await bytes.put(`p/id/inputs/${index}`, Buffer.from('a'));
+      await bytes.remove([`p/id/inputs/${index}`]);
+    });
+    await expect(Promise.all(puts)).resolves.toHaveLength(200);
+  });
 });
 
 const of = { done: 1, total: 4 };
-const picture = Buffer.from(Array.from({ length: 1000 }, (_value, index) => index % 251));
+const image = Buffer.from(Array.from({ length: 1000 }, (_value, index) => index % 251));
 
-/** A store beside which bytes go into a directory of the test's own. */
+/** Opens a store whose bytes go to a temporary directory, with a running request. */
 async function openWithBytes({ madeAgoMs = 0 }: { madeAgoMs?: number } = {}) {
   const path = await mkdtemp(join(tmpdir(), 'darkroom-bytes-'));
   onTestFinished(() => rm(path, { recursive: true, force: true }));
@@ -50,21 +70,21 @@ async function openWithBytes({ madeAgoMs = 0 }: { madeAgoMs?: number } = {}) {
       .map(({ name, parentPath }) => `${parentPath.slice(path.length + 1)}/${name}`);
   };
   const id = await newRequestId(store, { model: 'tiny', owner: '', nowMs: Date.now() - madeAgoMs });
-  return { store, path, filesOf, ...(await seedRunning(store, { id })) };
+  return { store, path, filesOf, ...(await seedRunning(store, { id, options: { ownerMaxBytes: 1e9 } })) };
 }
 
 async function writeOutput(store: StoreConnection, delivery: Delivery) {
-  const held = await keepBytes(store, delivery, { folder: 'outputs', name: '0', data: picture });
-  const options = { index: 0, contentType: 'image/png', data: picture, held, facts: {}, chunkBytes: 300 };
+  const stored = await storeBytes(store, delivery, { folder: 'outputs', name: '0', data: image });
+  const options = { index: 0, contentType: 'image/png', data: image, stored: stored, facts: {}, chunkBytes: 300 };
   return splitOutput(delivery, options);
 }
 
-describe('what a request keeps', () => {
-  it('is read from there, an output, its chunks, previews and checkpoints alike', async () => {
+describe('bytes of a request outside Redis', () => {
+  it('are read from the byte store: outputs, chunks, previews and checkpoints', async () => {
     const { store, worker, delivery } = await openWithBytes();
-    const preview = await keepBytes(store, delivery, { folder: 'work', name: 'p', data: picture.subarray(0, 10) });
-    const checkpoint = await keepBytes(store, delivery, { folder: 'work', name: 'c', data: picture.subarray(5, 50) });
-    await write(
+    const preview = await storeBytes(store, delivery, { folder: 'work', name: 'p', data: image.subarray(0, 10) });
+    const checkpoint = await storeBytes(store, delivery, { folder: 'work', name: 'c', data: image.subarray(5, 50) });
+    await writeNow(
       store,
       worker,
       {
@@ -72,74 +92,75 @@ describe('what a request keeps', () => {
         delivery,
         progress: { index: 0, ...of },
         of,
-        data: encodeHeld(preview),
+        data: encodeStoredValue(preview),
         contentType: 'image/webp',
       },
-      { type: 'checkpoint', delivery, index: 0, done: 1, data: encodeHeld(checkpoint) },
+      { type: 'checkpoint', delivery, index: 0, done: 1, data: encodeStoredValue(checkpoint) },
       ...(await writeOutput(store, delivery)),
     );
-    expect((await readOutput(store, delivery.id, 0))?.data.equals(picture)).toBe(true);
+    expect((await readOutput(store, delivery.id, 0))?.data.equals(image)).toBe(true);
     expect(
       (await readOutputChunk(store, delivery.id, { output: { index: 0 } as OutputInfo, chunkIndex: 1 }))?.equals(
-        picture.subarray(300, 600),
+        image.subarray(300, 600),
       ),
     ).toBe(true);
     const events = await readEvents(store, delivery.id, { after: 0 });
     const shown = events.find((event) => event.type === 'preview')!;
-    expect(await readPreview(store, delivery.id, shown)).toEqual(picture.subarray(0, 10));
+    expect(await readPreview(store, delivery.id, shown)).toEqual(image.subarray(0, 10));
     const { checkpoints } = await readResumePoint(store, { id: delivery.id, outputs: 1 });
-    expect(checkpoints.get(0)?.data).toEqual(picture.subarray(5, 50));
+    expect(checkpoints.get(0)?.data).toEqual(image.subarray(5, 50));
   });
 
-  it('is counted for its owner as it is, whatever Redis holds of it', async () => {
+  it('count in full towards the stored bytes of the owner, although Redis holds a reference', async () => {
     const { store, worker, delivery } = await openWithBytes();
     const { redis } = store;
-    const request = store.keysOf('tiny').request(delivery.id);
-    await write(store, worker, ...(await writeOutput(store, delivery)));
-    expect(await redis.hget(request, 'written')).toBe('1000');
-    await write(store, worker, ...(await writeOutput(store, delivery)));
-    expect(await redis.hget(request, 'written')).toBe('1000');
-    const held = await redis.hgetall(store.keysOf('tiny').output(delivery.id, 0));
-    expect(JSON.stringify(held).length).toBeLessThan(900);
+    const keys = store.keysOf('tiny');
+    const inputBytes = await redis.strlen(keys.input(delivery.id));
+    await writeNow(store, worker, ...(await writeOutput(store, delivery)));
+    expect(await redis.hget(keys.bytes(''), 'total')).toBe(`${6000 + inputBytes + 1000}`);
+    await writeNow(store, worker, ...(await writeOutput(store, delivery)));
+    expect(await redis.hget(keys.bytes(''), 'total')).toBe(`${6000 + inputBytes + 1000}`);
+    const fields = await redis.hgetall(keys.output(delivery.id, 0));
+    expect(JSON.stringify(fields).length).toBeLessThan(900);
   });
 
-  it('goes when the request goes, and what was for its run only at the end', async () => {
+  it('are swept when the request expires; previews and checkpoints when it ends', async () => {
     const { store, worker, delivery, filesOf } = await openWithBytes({ madeAgoMs: 7_200_000 });
     const sweeper = new BytesSweeper(store);
     const sweepAll = async (): Promise<number> => (await sweeper.sweepPage()) + (await sweeper.sweepPage());
-    await keepBytes(store, delivery, { folder: 'work', name: 'p', data: picture });
-    await write(store, worker, ...(await writeOutput(store, delivery)));
+    await storeBytes(store, delivery, { folder: 'work', name: 'p', data: image });
+    await writeNow(store, worker, ...(await writeOutput(store, delivery)));
     expect(await sweepAll()).toBe(0);
-    await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
     expect(await sweepAll()).toBe(1);
-    expect((await readOutput(store, delivery.id, 0))?.data.equals(picture)).toBe(true);
+    expect((await readOutput(store, delivery.id, 0))?.data.equals(image)).toBe(true);
     expect(await filesOf()).toHaveLength(1);
-    // Its time is over.
+    // Simulate the end of the TTL.
     const ofRequest = (await allKeys(store)).filter((key) => key.includes(delivery.id));
     await Promise.all(ofRequest.map((key) => store.redis.del(key)));
     expect(await sweepAll()).toBe(1);
     expect(await filesOf()).toEqual([]);
   });
 
-  it('goes at once with a request that is dropped', async () => {
+  it('are removed at once when the request is dropped', async () => {
     const { store, worker, delivery, filesOf } = await openWithBytes();
-    await write(store, worker, ...(await writeOutput(store, delivery)));
-    await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
+    await writeNow(store, worker, ...(await writeOutput(store, delivery)));
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
     expect(await dropRequest(store, delivery.id, { only: ['succeeded'] })).toEqual({ status: 'dropped' });
     expect(await filesOf()).toEqual([]);
   });
 
-  it('is left alone while it could still be asked for, if Redis has lost its request', async () => {
+  it('survive until the result TTL if Redis has lost the request', async () => {
     const { store, delivery, filesOf } = await openWithBytes();
-    await keepBytes(store, delivery, { folder: 'outputs', name: '0', data: picture });
+    await storeBytes(store, delivery, { folder: 'outputs', name: '0', data: image });
     await store.redis.del(store.keysOf('tiny').request(delivery.id));
     expect(await new BytesSweeper(store).sweepPage()).toBe(0);
     expect(await filesOf()).toHaveLength(1);
   });
 
-  it('goes too if it was left half written', async () => {
+  it('include partially written files, which are swept too', async () => {
     const { store, path, delivery, filesOf } = await openWithBytes({ madeAgoMs: 7_200_000 });
-    await keepBytes(store, delivery, { folder: 'outputs', name: '0', data: picture });
+    await storeBytes(store, delivery, { folder: 'outputs', name: '0', data: image });
     const folder = join(path, store.prefix, delivery.id, 'outputs');
     await writeFile(join(folder, 'x.0.partial'), 'half');
     await store.redis.del(store.keysOf('tiny').request(delivery.id));
@@ -147,25 +168,52 @@ describe('what a request keeps', () => {
     expect(await filesOf()).toEqual([]);
   });
 
+  it('leave no empty folder after the request has ended or expired', async () => {
+    const { store, path, worker, delivery } = await openWithBytes({ madeAgoMs: 7_200_000 });
+    const folderOf = (id: string): string => join(path, store.prefix, id, 'inputs');
+    const gone = await newRequestId(store, { model: 'tiny', owner: '', nowMs: Date.now() - 7_200_000 });
+    const next = await newRequestId(store, { model: 'tiny', owner: '', nowMs: Date.now() });
+    for (const id of [delivery.id, gone, next]) await mkdir(folderOf(id), { recursive: true });
+    const foldersOf = async (): Promise<string[]> => (await readdir(join(path, store.prefix))).toSorted();
+    const sweeper = new BytesSweeper(store);
+    await sweeper.sweepPage();
+    await sweeper.sweepPage();
+    // Open requests, and those about to be admitted, retain their folders.
+    expect(await foldersOf()).toEqual([delivery.id, next].toSorted());
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'canceled' } });
+    await sweeper.sweepPage();
+    await sweeper.sweepPage();
+    expect(await foldersOf()).toEqual([next]);
+  });
+
+  it('are not swept, and no secret is created, while Redis has no id secret', async () => {
+    const { store, delivery, filesOf } = await openWithBytes({ madeAgoMs: 7_200_000 });
+    await storeBytes(store, delivery, { folder: 'outputs', name: '0', data: image });
+    await store.redis.del(`${store.prefix}:id-secret`, store.keysOf('tiny').request(delivery.id));
+    expect(await new BytesSweeper(store).sweepPage()).toBe(0);
+    expect(await filesOf()).toHaveLength(1);
+    expect(await store.redis.exists(`${store.prefix}:id-secret`)).toBe(0);
+  });
+
   it.each([
     ['text/plain', 'a text'],
-    ['image/png', 'a picture'],
-  ])('is not looked for where bytes say so by themselves (%s)', async (contentType) => {
+    ['image/png', 'an image'],
+  ])('are not looked up when an output itself looks like a reference (%s)', async (contentType) => {
     const { store, path, worker, delivery } = await openWithBytes();
     await writeFile(join(path, 'secret'), 'a secret of the server’s');
-    const says = [`../../../secret`, `../outputs/0`, `${store.prefix}/${delivery.id}/outputs/../../../../secret`];
-    for (const name of says) {
+    const forged = [`../../../secret`, `../outputs/0`, `${store.prefix}/${delivery.id}/outputs/../../../../secret`];
+    for (const name of forged) {
       const data = Buffer.from(`\0at 0 8 ${name}`);
       const output = { index: 0, contentType, data, facts: {}, chunkBytes: 3000 };
-      await write(store, worker, ...splitOutput(delivery, output));
+      await writeNow(store, worker, ...splitOutput(delivery, output));
       expect((await readOutput(store, delivery.id, 0))?.data).toEqual(data);
       expect(await readOutputChunk(store, delivery.id, { output: { index: 0 } as OutputInfo, chunkIndex: 0 })).toEqual(
         data,
       );
     }
-    const mine = await keepBytes(store, delivery, { folder: 'outputs', name: '0', data: picture });
-    const data = Buffer.from(encodeHeld(mine));
-    await write(
+    const reference = await storeBytes(store, delivery, { folder: 'outputs', name: '0', data: image });
+    const data = Buffer.from(encodeStoredValue(reference));
+    await writeNow(
       store,
       worker,
       ...splitOutput(delivery, { index: 0, contentType: 'text/plain', data, facts: {}, chunkBytes: 3000 }),
@@ -173,33 +221,33 @@ describe('what a request keeps', () => {
     expect((await readOutput(store, delivery.id, 0))?.data).toEqual(data);
   });
 
-  it('is left alone when it is of another system that shares the place', async () => {
+  it('are not swept if they belong to another installation in the same directory', async () => {
     const { store, path } = await openWithBytes();
     const other = openTestStore({ prefix: store.prefix, bytes: { kind: 'directory', path } });
     const id = await newRequestId(openTestStore(), { model: 'tiny', owner: '', nowMs: Date.now() });
-    await keepBytes(other, { id, token: 't' }, { folder: 'outputs', name: '0', data: picture });
+    await storeBytes(other, { id, token: 't' }, { folder: 'outputs', name: '0', data: image });
     expect(await new BytesSweeper(store).sweepPage()).toBe(0);
   });
 
-  it('is nobody else’s: the next delivery has names of its own', async () => {
+  it('are not overwritten by a stale delivery: each delivery has its own names', async () => {
     const { store, worker, delivery, filesOf } = await openWithBytes();
-    await write(store, worker, ...(await writeOutput(store, delivery)));
+    await writeNow(store, worker, ...(await writeOutput(store, delivery)));
     const zombie = { ...delivery, token: 'stale' };
-    await keepBytes(store, zombie, { folder: 'outputs', name: '0', data: Buffer.from('other') });
-    expect((await readOutput(store, delivery.id, 0))?.data.equals(picture)).toBe(true);
+    await storeBytes(store, zombie, { folder: 'outputs', name: '0', data: Buffer.from('other') });
+    expect((await readOutput(store, delivery.id, 0))?.data.equals(image)).toBe(true);
     expect(await filesOf()).toHaveLength(2);
   });
 
-  it('cannot be had by a process that was not told where it is', async () => {
+  it('cannot be read by a process without BYTES_URL', async () => {
     const { store, worker, delivery } = await openWithBytes();
-    await write(store, worker, ...(await writeOutput(store, delivery)));
-    const blind = openTestStore({ prefix: store.prefix });
-    await expect(readOutput(blind, delivery.id, 0)).rejects.toMatchObject({ code: 'unavailable' });
+    await writeNow(store, worker, ...(await writeOutput(store, delivery)));
+    const withoutBytes = openTestStore({ prefix: store.prefix });
+    await expect(readOutput(withoutBytes, delivery.id, 0)).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('is no output any more when somebody has removed it', async () => {
+  it('count as missing output once the file is deleted', async () => {
     const { store, path, worker, delivery } = await openWithBytes();
-    await write(store, worker, ...(await writeOutput(store, delivery)));
+    await writeNow(store, worker, ...(await writeOutput(store, delivery)));
     await rm(path, { recursive: true });
     expect(await readOutput(store, delivery.id, 0)).toBeUndefined();
   });

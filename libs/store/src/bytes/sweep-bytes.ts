@@ -1,15 +1,18 @@
 import { isOurRequestId, timeOfRequestId } from '@darkroom/core';
+import { systemKeys } from '../connection/keys.ts';
+import { expiryOfFile } from './file-id.ts';
 import { readTime } from '../connection/read-time.ts';
-import { readIdSecret } from '../requests/request-ids.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-/** How long it may be from a request's id to its admission: what came with it is stored between. */
+/** Longest time between the creation of an id and the admission of its request, which stores attachments in between. */
 const admissionMs = 60_000;
+/** How long the bytes of a file outlive its expiry, for readers that have just looked it up. */
+const graceMs = 60_000;
 
 /**
- * Removes bytes that nobody can ask for any more: what requests have left whose time is over, and what was of use while they ran.
- * Only those under ids of this system, since the place may be shared. Goes round and round, a page for each call; safe to run in
- * any number of janitors at once.
+ * Removes bytes that no client can request any more: of expired requests, of expired files, and `work` files of ended
+ * requests. Touches only ids of this installation, since the byte store may be shared. Cycles through the store, one
+ * page per call; safe to run in several janitors at once.
  */
 export class BytesSweeper {
   readonly #store: StoreConnection;
@@ -19,39 +22,58 @@ export class BytesSweeper {
     this.#store = store;
   }
 
-  /** How many were removed. Two round trips to Redis at most, and two to where they are kept. */
+  /**
+   * Sweeps one page and returns how many files were removed. At most two round trips each to Redis and the byte store.
+   */
   async sweepPage(): Promise<number> {
     const { bytes, prefix } = this.#store;
     if (bytes === undefined) return 0;
     this.#pages ??= bytes.list(`${prefix}/`);
-    // One that throws has ended; the next call begins anew.
+    // A generator that throws has ended, so the next call starts a new pass.
     const { value: names, done } = await this.#pages.next();
     if (done === true) this.#pages = undefined;
-    const useless = await this.#findUseless(names ?? []);
-    if (useless.length > 0) await bytes.remove(useless);
-    return useless.length;
+    const removable = [...(await this.#findRemovable(names ?? [])), ...(await this.#findExpiredFiles(names ?? []))];
+    if (removable.length > 0) await bytes.remove(removable);
+    return removable.length;
   }
 
-  async #findUseless(names: readonly string[]): Promise<string[]> {
-    const { prefix, resultTtlMs } = this.#store;
-    const [secret, nowMs] = await Promise.all([readIdSecret(this.#store), readTime(this.#store)]);
+  /** Returns bytes of expired uploads; the id holds the expiry time. Requests read their files before they expire. */
+  async #findExpiredFiles(names: readonly string[]): Promise<string[]> {
+    const { prefix } = this.#store;
+    const files = names.map((name) => ({
+      name,
+      expiresAtMs: expiryOfFile(name.slice(prefix.length + 1).split('/')[0]!),
+    }));
+    if (files.every(({ expiresAtMs }) => expiresAtMs === undefined)) return [];
+    const nowMs = await readTime(this.#store);
+    return files.filter(({ expiresAtMs = Infinity }) => expiresAtMs < nowMs - graceMs).map(({ name }) => name);
+  }
+
+  async #findRemovable(names: readonly string[]): Promise<string[]> {
+    const { prefix, resultTtlMs, redis } = this.#store;
+    // Only read the secret: janitors lack the right to create it. Without it, no file can be attributed to this
+    // installation.
+    const [secret, nowMs] = await Promise.all([redis.get(systemKeys(prefix).idSecret), readTime(this.#store)]);
+    if (secret === null) return [];
     const parts = names.map((name) => ({ name, path: name.slice(prefix.length + 1).split('/') }));
     const isOurs = (id: string): boolean => isOurRequestId(id, { owner: undefined, secret });
     const ids = [...new Set(parts.map(({ path }) => path[0]!))].filter(isOurs);
     const states = new Map(await Promise.all(ids.map(async (id) => [id, await this.#stateOf(id)] as const)));
     return parts
-      .filter(({ path: [id = '', folder] }) => {
+      .filter(({ name, path: [id = '', folder] }) => {
         const state = states.get(id);
+        // Nothing is written to the folders of an ended request.
+        if (name.endsWith('/') && (state === 'ended' || state === 'stripped')) return true;
         if (state === 'ended' || state === 'stripped')
           return folder === 'work' || (folder === 'inputs' && state === 'stripped');
-        // One that can still be asked for is no more because Redis has lost it, and Redis may come back. Or it is about to be stored.
-        const patienceMs = folder === 'inputs' ? Math.max(resultTtlMs, admissionMs) : resultTtlMs;
-        return state === 'gone' && nowMs - timeOfRequestId(id) > patienceMs;
+        // Wait for the TTL: Redis may have lost the request and get it back, or admission has not stored it yet.
+        const retainMs = folder === 'inputs' ? Math.max(resultTtlMs, admissionMs) : resultTtlMs;
+        return state === 'gone' && nowMs - timeOfRequestId(id) > retainMs;
       })
       .map(({ name }) => name);
   }
 
-  /** `stripped`: ended, and what was private of it is gone. */
+  /** Returns the state of a request. `stripped`: ended, and its private parts (prompt, attachments) were deleted. */
   async #stateOf(id: string): Promise<'open' | 'ended' | 'stripped' | 'gone'> {
     const [state, endedAtMs, stripped] = await this.#store.redis.hmget(
       this.#store.keysOfRequest(id)!.request(id),

@@ -1,4 +1,4 @@
-/** BullMQ, loaded when it is first needed: it is half of all modules, and workers and formers deliver no webhooks. */
+/** Loads BullMQ on first use: it is half of all modules, and workers and formers deliver no webhooks. */
 import { createRequire } from 'node:module';
 import type * as Bullmq from 'bullmq';
 import type * as BullmqOtel from 'bullmq-otel';

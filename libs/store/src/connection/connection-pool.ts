@@ -1,42 +1,46 @@
-/** The connections of one process, opened as they are asked for and closed together. */
+/** Connections of one process: opened on demand, closed together. */
 import { Redis } from 'ioredis';
 import { openRedis, type OpenRedisOptions, type RedisClient } from './open-redis.ts';
 
 export interface ConnectionPoolOptions extends Omit<OpenRedisOptions, 'shouldReconnect'> {
-  /** Told of connection errors; reconnecting goes on by itself. */
+  /** Called on connection errors; the pool reconnects by itself. */
   onError?: (error: Error) => void;
-  /** Once aborted, a Redis that has never answered is not waited for any more: all that waits for it fails. */
+  /**
+   * Aborting it makes all pending commands fail if Redis has never been reached; later they wait for it to come back.
+   */
   stopSignal?: AbortSignal;
-  /** A server that has said nothing on a connection for this long, though it was asked, is connected to anew, ms. */
+  /** Reconnects when a PING on a connection gets no reply within this time, ms. */
   silenceMs?: number;
 }
 
 export function createConnectionPool({
   onError = () => {},
   stopSignal,
-  // Long enough for a server that is only slow: what it was asked before is asked again.
+  // Longer than the delays of a slow server: after a reconnect, pending commands are sent again.
   silenceMs = 15_000,
   ...options
 }: ConnectionPoolOptions) {
-  const connections: RedisClient[] = [];
+  const connections = new Set<RedisClient>();
   let wasReached = false;
-  // Who has not reached Redis yet has nothing to give back. Later a stop waits: Redis may be back in time.
+  // If Redis was never reached, there are no leases to release. Otherwise a stop waits: Redis may come back in time.
   const isGivenUp = (): boolean => stopSignal?.aborted === true && !wasReached;
   const giveUp = (): void => {
-    // ioredis would forget those that wait for their next try, and what waits for them would wait for ever.
-    const trying = connections.filter(({ status }) => status !== 'reconnecting');
+    // Skip connections that are waiting to retry: ioredis would drop them, and their commands would never settle.
+    const trying = [...connections].filter(({ status }) => status !== 'reconnecting');
     if (isGivenUp()) for (const connection of trying) connection.disconnect();
   };
-  // Later than those who are told to stop as well: else they would complain of what fails.
+  // Runs after the other abort listeners: otherwise they would log the failures that this causes.
   stopSignal?.addEventListener('abort', () => setImmediate(giveUp));
   return {
     open(): RedisClient {
       const redis = openRedis({ ...options, shouldReconnect: () => !isGivenUp() });
       redis.on('error', (error: Error) => onError(reasonOf(error)));
       redis.once('ready', () => (wasReached = true));
-      // A Cluster asks its nodes by itself who is gone.
+      // A Cluster detects lost nodes by itself.
       if (redis instanceof Redis) reconnectWhenSilent(redis, silenceMs);
-      connections.push(redis);
+      connections.add(redis);
+      // Unless `openRedis` has begun to connect again.
+      redis.on('end', () => redis.status === 'end' && connections.delete(redis));
       return redis;
     },
     close(): void {
@@ -46,26 +50,26 @@ export function createConnectionPool({
 }
 
 /**
- * A server that is gone without a word, with its machine or its network, leaves connections that look as if they were
- * there; TCP gives up a quarter of an hour later. One that hangs takes connections, and never says that they are ready.
+ * Detects dead connections by PING. A machine or network that disappears leaves connections that TCP closes only after
+ * 15 minutes; a server that hangs accepts connections but never becomes ready.
  */
 function reconnectWhenSilent(redis: Redis, silenceMs: number): void {
-  let isAsked = false;
-  const answered = (): void => void (isAsked = false);
-  // What was asked before is asked again then, and has its time from there on.
-  redis.on('connect', answered);
-  const ask = (): void => {
+  let isPending = false;
+  const onReply = (): void => void (isPending = false);
+  // After a reconnect, pending commands are sent again and get the full time.
+  redis.on('connect', onReply);
+  const ping = (): void => {
     if (redis.status === 'end') clearInterval(timer);
     if (redis.status !== 'connect' && redis.status !== 'ready') return;
-    if (isAsked) return redis.disconnect(true);
-    isAsked = true;
-    redis.ping().then(answered, answered);
+    if (isPending) return redis.disconnect(true);
+    isPending = true;
+    redis.ping().then(onReply, onReply);
   };
-  const timer = setInterval(ask, silenceMs);
+  const timer = setInterval(ping, silenceMs);
   timer.unref();
 }
 
-/** A Cluster says that no node answers; why the last one did not is more to the point. */
+/** Returns the error of the last node instead of ioredis' generic "no node answers" error of a Cluster. */
 function reasonOf(error: Error): Error {
   return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }

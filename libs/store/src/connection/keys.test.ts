@@ -1,13 +1,22 @@
-/** Names agree in three places: keys.ts, the Lua, and docs/redis-keys.md. */
+/** Key names must agree in three places: keys.ts, the Lua scripts and docs/redis-keys.md. */
 import { readFileSync } from 'node:fs';
-import { allKeys, openTestStore, seedRequest, seedRunning, seedWorker, testEnvelope, write } from '@darkroom/testing';
+import {
+  allKeys,
+  openTestStore,
+  seedRequest,
+  seedRunning,
+  seedWorker,
+  testEnvelope,
+  writeNow,
+} from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import {
   answerCall,
   createWebhookId,
   dispatchRequests,
   enqueueWebhooks,
-  mayMoveBusy,
+  forgetModel,
+  claimBusyMove,
   newRequestId,
   pauseModel,
   publishModel,
@@ -15,13 +24,13 @@ import {
   signLinks,
   type StoreConnection,
   sweepWorkers,
-  takeReloadTurn,
-  withdrawWorker,
+  acquireRestartLock,
+  drainByOperator,
 } from '../index.ts';
 
 const page = readFileSync(new URL('../../../../docs/redis-keys.md', import.meta.url), 'utf8');
 
-/** `test-…:v2:{tiny}:request:tiny-01…` → `P:v2:{M}:request:R`, as the page writes it. */
+/** Converts a key to the notation of the docs: `test-…:v3:{tiny}:request:tiny-01…` → `P:v3:{M}:request:R`. */
 function asDocumented(store: StoreConnection, key: string): string {
   return key
     .replace(store.prefix, 'P')
@@ -31,14 +40,14 @@ function asDocumented(store: StoreConnection, key: string): string {
     .replace(/:c1$/, ':C')
     .replace(/:R:\d+$/, ':R:<n>')
     .replace(/:minute:\d+$/, ':minute:<n>')
-    .replace(/:(?<kind>line|bytes):$/, ':$<kind>:O')
+    .replace(/:(?<kind>queued|bytes):$/, ':$<kind>:O')
     .replace(/:workers:(?:idle|busy|draining)$/, ':workers:loading')
     .replace(/:queue:.*/, ':queue:…');
 }
 
 const webhook = { url: 'https://example.com', events: ['started' as const], progressIntervalMs: 1000 };
 
-/** A store in which all keys are that there may be. */
+/** Seeds a store with nearly every kind of key. */
 async function seedAll(): Promise<StoreConnection> {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never, { name: 'codec', bytes: new Uint8Array(1) });
@@ -46,66 +55,70 @@ async function seedAll(): Promise<StoreConnection> {
   const { worker, delivery } = await seedRunning(store, { webhook });
   const preview = { data: Buffer.from('x'), contentType: 'image/webp' };
   const info = { index: 0, contentType: 'image/png', bytes: 1, chunks: 1 };
-  await write(
+  await writeNow(
     store,
     worker,
     { type: 'preview', delivery, progress: { index: 0, done: 1 }, of: { done: 1 }, ...preview },
     { type: 'checkpoint', delivery, index: 0, done: 1, data: Buffer.from('latents') },
     { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') },
   );
-  const asked = testEnvelope();
+  const envelope = testEnvelope();
   const attachments = new Map([['image', Buffer.from('png')]]);
-  await seedRequest(store, { ...asked, options: { promptless: { ...asked, input: {} }, attachments } });
+  await seedRequest(store, {
+    ...envelope,
+    options: { promptless: { ...envelope, input: {} }, attachments, ownerMaxBytes: 1e9 },
+  });
   await pauseModel(store, 'tiny');
   await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'w1' });
-  await takeReloadTurn(store, worker, 1000);
-  await mayMoveBusy(store, 'tiny', 1000);
+  await acquireRestartLock(store, { model: 'tiny', workerId: 'w1' }, 1000);
+  await claimBusyMove(store, 'tiny', 1000);
   await answerCall(store, worker, { call: 'c1', answer: {} });
+  await forgetModel(store, 'unused');
   return store;
 }
 
-it('every key there may be is one of keys.ts and stands on the page', async () => {
+it('every Redis key is built by keys.ts and documented in docs/redis-keys.md', async () => {
   const store = await seedAll();
-  // A failed request, one given back, a worker drained and taken for dead.
+  // Adds a failed request, a requeued one, and a drained worker that is then reaped.
   const other = await seedRunning(store, { model: 'small', worker: { model: 'small', workerId: 'w2' } });
   const error = { code: 'internal', message: 'x' };
-  await write(store, other.worker, { type: 'end', delivery: other.delivery, end: { state: 'failed', error } });
+  await writeNow(store, other.worker, { type: 'end', delivery: other.delivery, end: { state: 'failed', error } });
   const again = await seedRunning(store, { model: 'small', worker: { model: 'small', workerId: 'w2' } });
-  await write(store, again.worker, { type: 'give-back', delivery: again.delivery, reason: 'worker_stopped' });
+  await writeNow(store, again.worker, { type: 'give-back', delivery: again.delivery, reason: 'worker_stopped' });
   for (const state of ['loading', 'ready'] as const)
     await seedWorker(store, { model: 'small', workerId: `w${state.length}`, state });
-  await withdrawWorker(store, { model: 'small', workerId: 'w2' });
+  await drainByOperator(store, { shard: 'small', workerId: 'w2' });
   for (let sweep = 0; sweep < 3; sweep++) await sweepWorkers(store, 'small', { intervalMs: 0, missedSweeps: 2 });
   const found = new Set(
     (await allKeys(store)).map((key) =>
-      asDocumented(store, key.replace('{small}', '{tiny}').replace(/small-/, 'tiny-')),
+      asDocumented(store, key.replace(/\{(?:small|unused)\}/, '{tiny}').replace(/small-/, 'tiny-')),
     ),
   );
   const documented = new Set(
-    [...page.matchAll(/`(?<key>P:(?:v2:\{M\}:)?[a-z][^`]*)`/g)].map((match) => match.groups!['key']!),
+    [...page.matchAll(/`(?<key>P:(?:v3:\{M\}:)?[a-z][^`]*)`/g)].map((match) => match.groups!['key']!),
   );
   for (const key of found) expect(documented).toContain(key);
-  const seldom = ['P:v2:{M}:wakeup', 'P:idempotency:O:<hash>', 'P:rate:submit:O', 'P:v2:load-failures'];
-  expect([...documented].filter((key) => !seldom.includes(key) && !found.has(key))).toEqual([]);
+  const notSeeded = ['P:v3:{M}:wakeup', 'P:idempotency:O:<hash>', 'P:rate:submit:O', 'P:v3:load-failures'];
+  expect([...documented].filter((key) => !notSeeded.includes(key) && !found.has(key))).toEqual([]);
 });
 
-it('nothing of an ended request is without a TTL, and nothing is kept of it but what may be fetched', async () => {
+it('an ended request leaves only keys with a TTL, and only those that clients can fetch', async () => {
   const store = openTestStore();
   const { worker, delivery } = await seedRunning(store, { webhook });
   const info = { index: 0, contentType: 'image/png', bytes: 1, chunks: 1 };
-  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
-  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
+  await writeNow(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
+  await writeNow(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
   const own = (await allKeys(store)).filter((key) => key.includes(delivery.id));
   for (const key of own) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
   expect(own.map((key) => asDocumented(store, key))).toEqual([
-    'P:v2:{M}:events:R',
-    'P:v2:{M}:input:R',
-    'P:v2:{M}:output:R:<n>',
-    'P:v2:{M}:request:R',
+    'P:v3:{M}:events:R',
+    'P:v3:{M}:input:R',
+    'P:v3:{M}:output:R:<n>',
+    'P:v3:{M}:request:R',
   ]);
 });
 
-it('every key of webhooks stands on the page', async () => {
+it('every webhook key is documented in docs/redis-keys.md', async () => {
   const store = openTestStore();
   const { id: requestId } = testEnvelope();
   const id = createWebhookId(requestId, 1, '');

@@ -1,38 +1,42 @@
 /**
- * Every key Darkroom has in Redis. docs/redis-keys.md says what each is, of which type, who writes it and how long it is kept. All
- * keys of one shard of a model carry its hash tag, so a script touches one slot of a cluster and shards spread over its nodes.
+ * Names of all Redis keys. docs/redis-keys.md lists the type, writer and TTL of each. All keys of one shard of a model
+ * carry its hash tag, so a script touches one slot of a Cluster and shards spread over its nodes.
  */
 
 export const workerLists = ['draining', 'loading', 'busy', 'idle', 'asleep'] as const;
 export type WorkerList = (typeof workerLists)[number];
 
-/** The queue of deliveries is called this; its keys are `<prefix>:{_webhooks}:queue:…`. */
+/** Name of the BullMQ queue of webhook deliveries; its keys are `<prefix>:{_webhooks}:queue:…`. */
 export const deliveriesName = 'queue';
 
-/** Those of the whole system. */
+/** Returns the keys that are shared by all models. */
 export function systemKeys(prefix: string) {
   return {
     models: `${prefix}:models`,
-    loadFailures: `${prefix}:v2:load-failures`,
+    loadFailures: `${prefix}:v3:load-failures`,
     idSecret: `${prefix}:id-secret`,
     webhookSecrets: `${prefix}:{_webhooks}:secrets`,
-    /** Where whoever hands out links may write: the API, and who sends webhooks. */
+    /** In the webhooks slot: processes that create links (API and webhook-sender) may write there. */
     linkSecret: `${prefix}:{_webhooks}:link-secret`,
-    /** BullMQ's prefix of the queue of deliveries: those of all models. */
+    /** BullMQ's key prefix for the queue of deliveries of all models. */
     deliveriesBase: `${prefix}:{_webhooks}`,
+    /** Base of the keys of uploaded files: `owner:<owner>` and `data:<id>`. */
+    filesBase: `${prefix}:{_files}`,
   };
 }
 
-/** Those of a model, or of another shard of it than the first. `v2` is the layout: what an older version keeps is neither read nor touched. */
+/**
+ * Returns the keys of one shard of a model. `v3` is the version of the layout; keys of other versions are not touched.
+ */
 export function modelKeys(prefix: string, model: string) {
-  const base = `${prefix}:v2:{${model}}`;
+  const base = `${prefix}:v3:{${model}}`;
   const ofEach = (kind: string) => (subject: string | number) => `${base}:${kind}:${subject}`;
   const ofOutputs = (kind: string) => (id: string, index: number) => `${base}:${kind}:${id}:${index}`;
   return {
-    /** What scripts build the other names from. */
+    /** Passed to scripts, which build all other names from it. */
     base,
     asset: `${base}:asset`,
-    // By request.
+    // Per request.
     request: ofEach('request'),
     input: ofEach('input'),
     inputs: ofEach('inputs'),
@@ -40,19 +44,19 @@ export function modelKeys(prefix: string, model: string) {
     previews: ofEach('previews'),
     output: ofOutputs('output'),
     checkpoint: ofOutputs('checkpoint'),
-    // By owner.
-    line: ofEach('line'),
+    // Per owner.
+    queued: ofEach('queued'),
     bytes: ofEach('bytes'),
-    // By worker.
+    // Per worker.
     worker: ofEach('worker'),
     inbox: ofEach('inbox'),
     leases: ofEach('leases'),
-    /** By an operator's call. */
+    /** Replies of workers, per operator's call. */
     answers: ofEach('answers'),
-    /** By minute since the epoch. */
+    /** Ended requests, per minute since the epoch. */
     minute: ofEach('minute'),
     workers: (list: WorkerList) => `${base}:workers:${list}`,
-    heard: `${base}:workers:heard`,
+    heartbeats: `${base}:workers:heard`,
     places: `${base}:places`,
     front: `${base}:front`,
     shares: `${base}:shares`,
@@ -61,12 +65,13 @@ export function modelKeys(prefix: string, model: string) {
     deadlines: `${base}:deadlines`,
     dead: `${base}:dead`,
     paused: `${base}:paused`,
-    tally: `${base}:tally`,
+    counters: `${base}:counters`,
     swept: `${base}:swept`,
-    room: `${base}:room`,
+    capacity: `${base}:capacity`,
     reserved: `${base}:reserved`,
-    reloading: `${base}:reloading`,
+    restarting: `${base}:restarting`,
     moved: `${base}:moved`,
+    forgotten: `${base}:forgotten`,
     webhooks: `${base}:webhooks`,
     wakeup: `${base}:wakeup`,
   };

@@ -1,43 +1,46 @@
-/** Connections to what `REDIS_URL` names: one server, a Cluster, or the server that Sentinels know of. */
+/** Opens connections to `REDIS_URL`: one server, a Cluster, or the master that Sentinels report. */
 import { parseRedisUrl, type RedisAddress } from '@darkroom/core';
 import { Cluster, Redis, type SentinelConnectionOptions, SentinelConnector } from 'ioredis';
 
-/** Commands are the same on both. */
+/** ioredis client; both classes have the same commands. */
 export type RedisClient = Redis | Cluster;
 
 export interface OpenRedisOptions {
   /** See `parseRedisUrl`. */
   url: string;
-  /** What Sentinels ask for. */
+  /** Password of the Sentinels themselves. */
   sentinelPassword?: string | undefined;
-  /** Asked after every failure to connect; false ends it. */
+  /** Called after every failure to connect; returning false gives up. */
   shouldReconnect?: () => boolean;
 }
 
-/** The longest pause between two tries to connect, ms: how late we may notice that a Redis is back which had refused them. */
+/** Longest delay between connection attempts, ms: also the longest delay before a recovered Redis is noticed. */
 const retryMaxMs = 1000;
-/** How often a Cluster is asked who owns what, so that a master that hangs is left once another has taken its place. */
+/** How often slot owners of a Cluster are refreshed, so that a hanging master is abandoned once it was replaced. */
 const slotsRefreshMs = 2000;
 const sentinelTimeoutMs = 2000;
-/** The pause before a command is sent again while a slot has no master or is moving. */
+/** Delay before a command is retried while its slot has no master or is migrating. */
 const retryCommandMs = 50;
 
 const common = {
-  // null: a command waits for the connection to come back instead of failing after some retries, as BullMQ requires.
+  // null: commands wait for the connection to come back instead of failing after some retries, as BullMQ requires.
   maxRetriesPerRequest: null,
   enableReadyCheck: true,
-  // A master that has become a replica refuses writes: connect again, to the new master, and send the command once more.
+  // Users of docs/redis-users.acl lack CLIENT SETINFO, because servers before Redis 7.2 do not know it.
+  disableClientInfo: true,
+  // A master that became a replica refuses writes: reconnect to the new master and resend the command.
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? (2 as const) : false),
 };
 
 /**
- * Opens a connection that reconnects for ever, or until it should not. It connects at once and in the background; commands wait for it.
+ * Opens a connection that reconnects until `shouldReconnect` returns false. It connects in the background; commands
+ * wait.
  *
- * @throws {TypeError} when the URL is none.
+ * @throws {TypeError} when the URL is invalid.
  */
 export function openRedis({ url, sentinelPassword, shouldReconnect = () => true }: OpenRedisOptions): RedisClient {
   const address = parseRedisUrl(url);
-  if (address === undefined) throw new TypeError('not a URL of a Redis, see parseRedisUrl');
+  if (address === undefined) throw new TypeError('invalid Redis URL: see parseRedisUrl for the formats');
   const retryStrategy: RetryStrategy = (times) => (shouldReconnect() ? Math.min(25 * 2 ** times, retryMaxMs) : null);
   const redis = connectTo(address, sentinelPassword, retryStrategy);
   stayOpen(redis, shouldReconnect);
@@ -61,8 +64,8 @@ function connectTo(
 }
 
 /**
- * Only `disconnect()` ends a connection. ioredis 6.0.0 never connects again what is ended while it is on its way: by `disconnect(true)`,
- * which asks for a new one and so has nothing to do then, and by whatever else goes wrong with a try.
+ * Makes the connection end only on `disconnect()`. ioredis 6.0.0 never reconnects after a connection attempt that was
+ * ended: by `disconnect(true)`, which is ignored here while connecting, or by another failure during the attempt.
  */
 function stayOpen(redis: RedisClient, shouldReconnect: () => boolean): void {
   const disconnect = redis.disconnect.bind(redis);
@@ -77,28 +80,28 @@ function stayOpen(redis: RedisClient, shouldReconnect: () => boolean): void {
   });
 }
 
-/** The pause before the next try, ms; null for none. */
+/** Returns the delay before the next attempt, ms; null to give up. */
 type RetryStrategy = (times: number) => number | null;
 
 function openCluster(
   { kind: _kind, hosts, isTls, ...credentials }: RedisAddress & { kind: 'cluster' },
   clusterRetryStrategy: RetryStrategy,
 ): Cluster {
-  const { maxRetriesPerRequest } = common;
+  const { maxRetriesPerRequest, disableClientInfo } = common;
   return new Cluster([...hosts], {
     clusterRetryStrategy,
-    // ioredis 6.0.0 forgets who waits for `connect()` when the Cluster is not ready then, as in a failover; BullMQ does, for ever. A command
-    // that comes too early is sent again in any case.
+    // With the ready check, ioredis 6.0.0 never settles `connect()` if the Cluster is not ready, as during a failover,
+    // and BullMQ waits for it. Commands that come too early are retried in any case.
     enableReadyCheck: false,
     slotsRefreshInterval: slotsRefreshMs,
-    // As on one server, a command waits for as long as a failover takes.
+    // Commands wait for as long as a failover takes, as with a single server.
     maxRedirections: Infinity,
     retryDelayOnMoved: retryCommandMs,
     retryDelayOnFailover: retryCommandMs,
     retryDelayOnClusterDown: retryCommandMs,
     retryDelayOnTryAgain: retryCommandMs,
-    redisOptions: { maxRetriesPerRequest, ...credentials, ...(isTls ? { tls: {} } : {}) },
-    // A certificate names hosts; looked up first, they would be compared as addresses.
+    redisOptions: { maxRetriesPerRequest, disableClientInfo, ...credentials, ...(isTls ? { tls: {} } : {}) },
+    // Certificates name hosts: resolving them first would compare addresses instead.
     ...(isTls ? { dnsLookup: (host, done) => done(null, host) } : {}),
   });
 }
@@ -111,11 +114,11 @@ function sentinelOptions(
   return {
     sentinels: [...hosts],
     name: master,
-    // Sentinels tell us of a failover, so that we do not wait for a master that hangs.
+    // Sentinels report failovers, so a hanging master is left early.
     failoverDetector: true,
     Connector: SentinelConnectorOfOneTry,
     sentinelRetryStrategy,
-    // One that hangs must not keep us from asking the next.
+    // A hanging Sentinel must not delay the query to the next one.
     sentinelCommandTimeout: sentinelTimeoutMs,
     ...credentials,
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
@@ -124,8 +127,8 @@ function sentinelOptions(
 }
 
 /**
- * A try to connect ends the subscriptions of the one before. ioredis 6.0.0 keeps them when a master dies; told of the failover while the next
- * try asks who the master is, they end that try, and with it the connection for ever.
+ * Ends the failover subscriptions of the previous connection attempt. ioredis 6.0.0 retains them when a master dies: a
+ * failover message during the next attempt would end that attempt, and the connection for ever.
  */
 class SentinelConnectorOfOneTry extends SentinelConnector {
   constructor(options: unknown) {

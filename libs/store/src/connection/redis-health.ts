@@ -1,8 +1,8 @@
-/** Whether Redis answers, what it says of itself, and whether it keeps what is stored in it. */
+/** Health of Redis: reachability, memory, eviction policy and persistence. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { StoreConnection } from './store-connection.ts';
 
-/** Whether Redis answers within this time. Never rejects, and leaves nothing behind on a connection that is down. */
+/** Returns whether Redis replies within `withinMs`. Never rejects, and queues no command on a broken connection. */
 export async function isStoreReachable({ redis }: StoreConnection, withinMs = 1000): Promise<boolean> {
   if (redis.status !== 'ready') return false;
   const answer = redis.ping().then(
@@ -12,45 +12,45 @@ export async function isStoreReachable({ redis }: StoreConnection, withinMs = 10
   return Promise.race([answer, delay(withinMs, false, { ref: false })]);
 }
 
-/** Bytes of memory that Redis says it has used, and that it may use at most: 0 for no limit. On a cluster, of one node. */
+/** Reads used and maximum memory in bytes (0: no limit). On a Cluster: of one node. */
 export async function readRedisMemory({ redis }: StoreConnection): Promise<{ used: number; max: number }> {
   const info = await redis.info('memory');
   return { used: Number(fieldOf(info, 'used_memory') ?? 0), max: Number(fieldOf(info, 'maxmemory') ?? 0) };
 }
 
-export interface ServerVerdict {
-  /** Why no job may be trusted to it, in words for an operator. */
+export interface ServerCheck {
+  /** Why Redis must not be used, for operators. */
   refusal: string | undefined;
-  /** What an operator should know and may have decided. */
+  /** Settings that may be intended, for operators. */
   warnings: string[];
 }
 
-/** Asks every server that holds keys; waits for them as long as it takes. */
-export async function checkServer(store: StoreConnection): Promise<ServerVerdict> {
-  // A Cluster's masters are known once it has answered.
+/** Checks the settings of every server that holds keys; waits until they are reachable. */
+export async function checkServer(store: StoreConnection): Promise<ServerCheck> {
+  // The masters of a Cluster are known after its first reply.
   await store.redis.ping();
-  const verdict: ServerVerdict = { refusal: undefined, warnings: [] };
+  const verdict: ServerCheck = { refusal: undefined, warnings: [] };
   for (const server of store.masters()) {
     try {
-      judge(await server.info(), verdict);
+      checkSettings(await server.info(), verdict);
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith('NOPERM')) throw error;
-      verdict.warnings.push('cannot check the eviction policy of Redis: its user may not use INFO');
+      verdict.warnings.push('cannot check the eviction policy of Redis: the user lacks the INFO command');
     }
   }
   verdict.warnings = [...new Set(verdict.warnings)];
   return verdict;
 }
 
-function judge(info: string, verdict: ServerVerdict): void {
+function checkSettings(info: string, verdict: ServerCheck): void {
   const policy = fieldOf(info, 'maxmemory_policy') ?? 'unknown';
-  // Absent where a managed service hides it, and those have a limit.
+  // Managed services may hide the limit, and they always have one.
   const isLimited = fieldOf(info, 'maxmemory') !== '0';
-  if (policy === 'unknown') verdict.warnings.push('this Redis does not say what its eviction policy is');
+  if (policy === 'unknown') verdict.warnings.push('this Redis does not report its eviction policy (maxmemory_policy)');
   else if (policy !== 'noeviction' && isLimited)
     verdict.refusal =
-      `maxmemory-policy of this Redis is ${policy}: when its memory is full it would throw away waiting requests, ` +
-      'locks and results without a word. Set it to noeviction (CONFIG SET maxmemory-policy noeviction, or the ' +
+      `maxmemory-policy of this Redis is ${policy}, expected noeviction: when its memory is full it would evict ` +
+      'waiting requests, locks and results. Set it to noeviction (CONFIG SET maxmemory-policy noeviction, or the ' +
       'parameter of that name at a managed service); a full Redis then refuses new requests, and clients get a 503';
   else if (policy !== 'noeviction')
     verdict.warnings.push(

@@ -1,6 +1,6 @@
 /**
- * The Lua scripts, one per atomic transition, beside their wrappers. ioredis sends EVALSHA and falls back to EVAL by itself
- * when Redis has forgotten a script (restart, failover, SCRIPT FLUSH).
+ * Lua scripts, one per atomic state transition, each next to its wrapper. ioredis sends EVALSHA and falls back to EVAL
+ * when Redis has lost a script (restart, failover, SCRIPT FLUSH).
  */
 import { readFileSync } from 'node:fs';
 import type { RedisClient } from './open-redis.ts';
@@ -8,29 +8,34 @@ import type { RedisClient } from './open-redis.ts';
 const scriptPaths = [
   'requests/admit-request',
   'requests/cancel-request',
-  'requests/drop-request',
+  'dead/drop-request',
   'requests/expire-requests',
   'requests/read-position',
   'requests/idempotency-key',
   'dispatch/dispatch-requests',
   'dispatch/read-dispatchable',
   'events/read-events',
+  'files/store-file',
   'events/write-batch',
   'workers/drain-worker',
+  'models/forget-model',
   'workers/heartbeat-worker',
   'workers/register-worker',
-  'workers/reload-turn',
+  'models/restart-lock',
+  'workers/resume-worker',
+  'workers/send-command',
   'workers/sweep-workers',
+  'workers/unregister-worker',
   'upkeep/sweep-key',
 ] as const;
 type ScriptPath = (typeof scriptPaths)[number];
 export type ScriptArgument = string | number | Uint8Array;
 
-// Lua is not compiled, so it is read from the sources, by these and by what is built of them.
+// Lua is not compiled: both the sources and the build in dist/ read it from src/.
 const directory = new URL('../../src/', import.meta.url);
 const includePattern = /^--- @include "(?<name>[a-z-]+)"\n/gm;
 
-/** The text of a script with its includes in place, each once. */
+/** Returns the text of a script with its includes inlined, each once. */
 function scriptText(path: ScriptPath): string {
   const included = new Set<string>();
   const read = (file: string): string =>
@@ -46,7 +51,7 @@ export function defineScripts(redis: RedisClient): void {
   for (const path of scriptPaths) redis.defineCommand(path, { numberOfKeys: 1, lua: scriptText(path) });
 }
 
-/** Runs a script on the slot of `base` (see modelKeys) and returns its reply as ioredis decodes it: text, or bytes. */
+/** Runs a script on the slot of `base` (see modelKeys) and returns its reply, as text or as Buffers. */
 export function runScript(
   { redis }: { redis: RedisClient },
   path: ScriptPath,

@@ -7,12 +7,12 @@ interface Known {
 }
 
 const secrets = new WeakMap<StoreConnection, Map<string, Known>>();
-/** After a loss of Redis' data all processes agree again on what one of them still knew. */
+/** After Redis has lost its data, all processes agree again within this time on a secret that one of them still has. */
 const secretMaxAgeMs = 30_000;
 
 /**
- * A random secret that all processes share, under a key of its own: made by whoever needs it first. The first call of a process
- * waits for Redis, the others do not.
+ * Returns a random secret that all processes share, stored under `key` and created by the first caller. The first call
+ * of a process waits for Redis, later calls do not.
  */
 export function readSharedSecret(store: StoreConnection, key: string): Promise<string> {
   const nowMs = performance.now();
@@ -22,14 +22,14 @@ export function readSharedSecret(store: StoreConnection, key: string): Promise<s
   if (known === undefined) {
     const secret = readSecret(store, key);
     ofStore.set(key, { secret, readAtMs: nowMs });
-    // A Redis that is away is asked again the next time.
+    // If Redis is unavailable, the next call tries again.
     secret.catch(() => ofStore.delete(key));
     return secret;
   }
   if (nowMs - known.readAtMs >= secretMaxAgeMs) {
     known.readAtMs = nowMs;
     const read = readSecret(store, key, known.secret);
-    // Nobody waits for what has hardly ever changed; from a Redis that is away it stays as it is.
+    // Refresh in the background: the secret hardly ever changes. If Redis is unavailable, keep it.
     read.then(
       () => (known.secret = read),
       () => {},
@@ -38,7 +38,7 @@ export function readSharedSecret(store: StoreConnection, key: string): Promise<s
   return known.secret;
 }
 
-/** A known one is put back where it was lost. */
+/** Reads the secret; restores the known one if Redis has lost it. */
 async function readSecret({ redis }: StoreConnection, key: string, known?: Promise<string>): Promise<string> {
   const made = (await known) ?? randomBytes(32).toString('base64');
   await redis.set(key, made, 'NX');

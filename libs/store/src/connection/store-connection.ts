@@ -1,8 +1,10 @@
-/** One process's connection to Redis: commands, the queue of webhook deliveries, and the settings that every write needs. */
+/**
+ * Connection of one process to Redis: commands, the queue of webhook deliveries, and the settings every write needs.
+ */
 import { type BytesAddress, shardOfRequestId } from '@darkroom/core';
 import type { Queue, QueueOptions, WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
-import { openBytes } from '../bytes/open-bytes.ts';
+import { openBytes } from '../byte-stores/open-bytes.ts';
 import { bullmq, bullmqOtel } from './bullmq.ts';
 import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
 import { deliveriesName, type ModelKeys, modelKeys, systemKeys } from './keys.ts';
@@ -10,25 +12,25 @@ import type { RedisClient } from './open-redis.ts';
 import { defineScripts } from './scripts.ts';
 
 export interface ConnectStoreOptions extends ConnectionPoolOptions {
-  /** What all keys begin with. */
+  /** Prefix of all keys. */
   prefix?: string;
   /** How long results can be fetched after the end, ms. */
   resultTtlMs?: number;
-  /** How often a request may be handed to a worker before it counts as the one that kills workers. */
-  maxAttempts?: number;
-  /** Where the bytes of pictures are kept; in Redis without one. */
+  /**
+   * How often a request that this process admits is delivered to workers before it fails, as it may be what kills them.
+   */
+  maxAttempts?: number | undefined;
+  /** Location of images and other bytes; Redis if absent. */
   bytes?: BytesAddress | undefined;
-  /** What links to pictures are signed with; one that is kept in Redis by default. */
-  linkSecret?: string | undefined;
-  /** Whether BullMQ makes spans of deliveries. */
+  /** Makes BullMQ create spans for deliveries. */
   isTraced?: boolean;
 }
 
 export type StoreConnection = ReturnType<typeof connectStore>;
 
-/** BullMQ counts what it finished, and keeps the counts of so many minutes for dashboards. */
+/** BullMQ's metrics of finished jobs: one data point per minute, for dashboards. */
 export const finishedCounts = { maxDataPoints: 120 };
-/** BullMQ's own event stream serves dashboards only. */
+/** Length of BullMQ's own event stream, which only dashboards read. */
 const queueEventsLength = 1000;
 
 /** Connects lazily: the first command waits for the connection. */
@@ -37,7 +39,6 @@ export function connectStore({
   resultTtlMs = 3_600_000,
   maxAttempts = 3,
   bytes,
-  linkSecret,
   isTraced = false,
   onError = () => {},
   ...pool
@@ -53,19 +54,21 @@ export function connectStore({
     resultTtlMs,
     maxAttempts,
     bytes: bytes && openBytes(bytes),
-    linkSecret,
-    /** Of a shard: of a model, which is its first shard, or of another one of it. So it is with all that takes a `model` here, unless it says otherwise. */
+    /** Returns the keys of a shard. In this package a parameter `model` takes a shard unless documented otherwise. */
     keysOf: (model: string) => modelKeys(prefix, model),
-    /** Undefined for what was never one of our ids. */
+    /** Returns the keys of the shard that an id names; undefined for a string that is no request id. */
     keysOfRequest(id: string): ModelKeys | undefined {
       const shard = shardOfRequestId(id);
       return shard === undefined ? undefined : modelKeys(prefix, shard);
     },
-    /** The queue of webhook deliveries, opened when first asked for. */
+    /** Returns the queue of webhook deliveries, opened on first use. */
     deliveries: (): Queue => (deliveries ??= openDeliveries(redis, { prefix, isTraced, onError })),
-    /** Another connection with the same settings: subscribers and blocking reads need their own. */
+    /** Opens another connection with the same settings: subscribers and blocking reads need their own. */
     duplicate: (): RedisClient => connections.open(),
-    /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
+    /**
+     * Returns every server that holds keys, for commands that must run on each: one server, or the masters of a
+     * Cluster.
+     */
     masters: (): readonly Redis[] => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
     get isClosed(): boolean {
       return isClosed;
@@ -82,7 +85,7 @@ function openDeliveries(
   connection: RedisClient,
   { prefix, isTraced, onError }: { prefix: string; isTraced: boolean; onError: (error: Error) => void },
 ): Queue {
-  // `metrics` is documented for workers, and read wherever a job is ended.
+  // `metrics` is documented for workers, but BullMQ reads it wherever a job ends.
   const options: QueueOptions & Pick<WorkerOptions, 'metrics'> = {
     connection,
     prefix: systemKeys(prefix).deliveriesBase,
@@ -96,25 +99,24 @@ function openDeliveries(
   return deliveries;
 }
 
-/** What every process connects by: settings of libs/config, and what tells of lost connections. */
+/** Options of `openStore`: settings of libs/config, and a logger for connection errors. */
 export interface OpenStoreOptions {
   config: {
     redisUrl: string;
     redisSentinelPassword: string | undefined;
     redisPrefix: string;
     resultTtlS: number;
-    maxAttempts: number;
-    /** Absent where nobody reads or writes bytes. */
+    /** Absent in processes that admit no requests. */
+    maxAttempts?: number | undefined;
+    /** Absent in processes that read and write no bytes. */
     bytesUrl?: BytesAddress | undefined;
-    /** Absent where nobody signs links. */
-    linkSecret?: string | undefined;
     tracesUrl: string | undefined;
   };
-  log: { warn(facts: { reason: string }, message: string): void };
+  log: { warn(fields: { reason: string }, message: string): void };
   stopSignal: AbortSignal;
 }
 
-/** The store of a process; reconnecting goes on by itself. */
+/** Opens the store of a process; it reconnects by itself. */
 export function openStore({ config, log, stopSignal }: OpenStoreOptions): StoreConnection {
   return connectStore({
     url: config.redisUrl,
@@ -123,7 +125,6 @@ export function openStore({ config, log, stopSignal }: OpenStoreOptions): StoreC
     resultTtlMs: config.resultTtlS * 1000,
     maxAttempts: config.maxAttempts,
     bytes: config.bytesUrl,
-    linkSecret: config.linkSecret,
     isTraced: config.tracesUrl !== undefined,
     onError: ({ message }) => log.warn({ reason: message }, 'no connection to Redis'),
     stopSignal,

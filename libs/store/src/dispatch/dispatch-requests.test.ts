@@ -1,6 +1,6 @@
-/** From the queue to a worker: what a former sees, and what of its decision holds. */
+/** Dispatch: what a batch-former reads, and which of its leases are committed. */
 import {
-  age,
+  backdateRequest,
   allKeys,
   dispatchNext,
   openTestStore,
@@ -9,7 +9,7 @@ import {
   seedWorker,
   startPrivateRedis,
   testEnvelope,
-  write,
+  writeNow,
 } from '@darkroom/testing';
 import type { Dispatchable } from '@darkroom/core';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -44,84 +44,84 @@ async function statusesOf(
   return outcomes.map(({ status }) => status);
 }
 
-it('wakes formers with what they would see of a first request, and for room only when something waits', async () => {
+it('publishes the dispatchable state with the first request, and free capacity only while requests wait', async () => {
   const store = openTestStore();
   const worker = await seedWorker(store);
-  const wakeups = createEventHub(store);
-  onTestFinished(() => wakeups.close());
-  const heard: (Dispatchable | undefined)[] = [];
-  await wakeups.listen('tiny', (seen) => heard.push(seen));
+  const hub = createEventHub(store);
+  onTestFinished(() => hub.close());
+  const wakeups: (Dispatchable | undefined)[] = [];
+  await hub.listen('tiny', (dispatchable) => wakeups.push(dispatchable));
   await seedRequest(store);
-  const look = await readDispatchable(store, 'tiny', view);
+  const dispatchable = await readDispatchable(store, 'tiny', view);
   await seedRequest(store);
   const [first, second] = await dispatchNext(store, 2);
   const drop = { type: 'end', end: { state: 'canceled' } } as const;
-  await write(store, worker, { ...drop, delivery: first! });
+  await writeNow(store, worker, { ...drop, delivery: first! });
   await seedRequest(store);
-  await write(store, worker, { ...drop, delivery: second! });
-  await expect.poll(() => heard).toHaveLength(4);
-  expect(heard).toEqual([{ ...look, nowMs: expect.any(Number) }, undefined, undefined, undefined]);
+  await writeNow(store, worker, { ...drop, delivery: second! });
+  await expect.poll(() => wakeups).toHaveLength(4);
+  expect(wakeups).toEqual([{ ...dispatchable, nowMs: expect.any(Number) }, undefined, undefined, undefined]);
 });
 
 it.each<[string, (store: StoreConnection) => Promise<unknown>]>([
   ['a model that is paused', async (store) => pauseModel(store, 'tiny')],
   [
-    'a worker that has just died',
-    async (store) => store.redis.hset(store.keysOf('tiny').swept, { count: 100, patience: 1 }),
+    'a worker that missed heartbeats',
+    async (store) => store.redis.hset(store.keysOf('tiny').swept, { count: 100, maxMissed: 1 }),
   ],
-])('says only that there is a first request to %s', async (_what, turn) => {
+])('publishes a wake-up without the dispatchable state for %s', async (_title, arrange) => {
   const store = openTestStore();
   await seedWorker(store);
-  await turn(store);
-  const wakeups = createEventHub(store);
-  onTestFinished(() => wakeups.close());
-  const heard: (Dispatchable | undefined)[] = [];
-  await wakeups.listen('tiny', (seen) => heard.push(seen));
+  await arrange(store);
+  const hub = createEventHub(store);
+  onTestFinished(() => hub.close());
+  const wakeups: (Dispatchable | undefined)[] = [];
+  await hub.listen('tiny', (dispatchable) => wakeups.push(dispatchable));
   await seedRequest(store);
-  await expect.poll(() => heard).toEqual([undefined]);
+  await expect.poll(() => wakeups).toEqual([undefined]);
 });
 
-it('wakes nobody for a request that finds no room', async () => {
+it('publishes no wake-up for a request if no slot is free', async () => {
   const store = openTestStore();
   await seedRunning(store, { slots: 8, outputs: 8 });
-  const wakeups = createEventHub(store);
-  onTestFinished(() => wakeups.close());
-  const heard: (Dispatchable | undefined)[] = [];
-  await wakeups.listen('tiny', (seen) => heard.push(seen));
+  const hub = createEventHub(store);
+  onTestFinished(() => hub.close());
+  const wakeups: (Dispatchable | undefined)[] = [];
+  await hub.listen('tiny', (dispatchable) => wakeups.push(dispatchable));
   const { id } = await seedRequest(store);
   await cancelRequest(store, id);
   await seedWorker(store, { workerId: 'w2' });
   await seedRequest(store);
-  await expect.poll(() => heard.at(-1)?.requests).toHaveLength(1);
-  // That there is a worker, and the second request.
-  expect(heard).toHaveLength(2);
+  await expect.poll(() => wakeups.at(-1)?.requests).toHaveLength(1);
+  // One for the new worker, one for the second request.
+  expect(wakeups).toHaveLength(2);
 });
 
-it('tells the worker for how long somebody has followed a request that waited', async () => {
+it('sends the worker the remaining follow time of a request that was followed while queued', async () => {
   const store = openTestStore();
   await seedWorker(store);
   const [followed, other] = [await seedRequest(store), await seedRequest(store)];
   await readEvents(store, followed.id, { after: 0, followMs: 60_000 });
   await readEvents(store, other.id, { after: 0 });
   await dispatchNext(store, 2);
-  const inbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+  const inbox = openInbox(store, () => ({ shard: 'tiny', workerId: 'w1' }));
   onTestFinished(() => inbox.close());
   const [message] = await inbox.next(10);
-  const toldOf = message?.type === 'run' ? message.requests.map(({ followedMs }) => followedMs) : [];
-  expect(toldOf).toEqual([expect.closeTo(60_000, -4), undefined]);
+  const followedMs = message?.type === 'run' ? message.requests.map((request) => request.followedMs) : [];
+  expect(followedMs).toEqual([expect.closeTo(60_000, -4), undefined]);
 });
 
-it('tells a worker at once that somebody follows what it runs', async () => {
+it('sends a follow message to the worker when a client follows a running request', async () => {
   const store = openTestStore();
   const { delivery } = await seedRunning(store);
   await readEvents(store, delivery.id, { after: 0, followMs: 60_000 });
-  const inbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+  const inbox = openInbox(store, () => ({ shard: 'tiny', workerId: 'w1' }));
   onTestFinished(() => inbox.close());
   const messages = await inbox.next(10);
   expect(messages.at(-1)).toEqual({ type: 'follow', token: delivery.token, forMs: 60_000 });
 });
 
-it('lets all read what there is though Redis is full, and nobody follow', async () => {
+it('returns events but does not record followers while Redis is out of memory', async () => {
   const redis = await startPrivateRedis();
   onTestFinished(() => redis.stop());
   const store = connectStore({ url: redis.url, prefix: 'full' });
@@ -133,17 +133,17 @@ it('lets all read what there is though Redis is full, and nobody follow', async 
   expect(await store.redis.hexists(store.keysOf('tiny').request(delivery.id), 'followedUntilMs')).toBe(0);
 });
 
-describe('looking', () => {
-  it('sees idle workers first, then the one with most room and sleeping ones last, with their shapes, and who is next', async () => {
+describe('reading the dispatchable state', () => {
+  it('lists idle workers, then busy ones by free slots, then sleeping ones, and the next requests', async () => {
     const store = openTestStore();
     await seedRunning(store, { shapeKey: 'a', outputs: 2, slots: 2, worker: { workerId: 'busy' } });
     await seedRunning(store, { shapeKey: 'b', worker: { workerId: 'roomy' } });
     await seedWorker(store, { workerId: 'loading', state: 'loading' });
     await seedWorker(store, { workerId: 'asleep', capacity: 4, state: 'asleep' });
     await seedWorker(store, { workerId: 'idle', capacity: 4 });
-    await seedWorker(store, { workerId: 'waked', state: 'asleep' });
+    await seedWorker(store, { workerId: 'waking', state: 'asleep' });
     const { id } = await seedRequest(store, { shapeKey: 'a' });
-    expect(await statusesOf(store, 'waked', [id])).toEqual(['leased']);
+    expect(await statusesOf(store, 'waking', [id])).toEqual(['leased']);
     const next = await seedRequest(store, { priority: 1, outputs: 3, slots: 3, shapeKey: 'c' });
     const last = await seedRequest(store);
     const { nowMs, ...seen } = await readDispatchable(store, 'tiny', view);
@@ -154,17 +154,17 @@ describe('looking', () => {
         { id: 'roomy', isIdle: false, isAsleep: false, free: 7, capacity: 8, shapes: ['b'] },
         { id: 'busy', isIdle: false, isAsleep: false, free: 6, capacity: 8, shapes: ['a'] },
         { id: 'asleep', isIdle: false, isAsleep: true, free: 4, capacity: 4, shapes: [] },
-        { id: 'waked', isIdle: false, isAsleep: true, free: 7, capacity: 8, shapes: ['a'] },
+        { id: 'waking', isIdle: false, isAsleep: true, free: 7, capacity: 8, shapes: ['a'] },
       ],
       requests: [
-        { id: next.id, shapeKey: 'c', slots: 3, attempts: 0, waitingSinceMs: expect.any(Number) as number },
-        { id: last.id, shapeKey: '128x128', slots: 1, attempts: 0, waitingSinceMs: expect.any(Number) as number },
+        { id: next.id, shapeKey: 'c', slots: 3, attemptsLeft: 3, waitingSinceMs: expect.any(Number) as number },
+        { id: last.id, shapeKey: '128x128', slots: 1, attemptsLeft: 3, waitingSinceMs: expect.any(Number) as number },
       ],
     });
     expect(nowMs - seen.requests[0]!.waitingSinceMs).toBeLessThan(60_000);
   });
 
-  it('sees a bounded part, and passes over workers that were not heard of lately', async () => {
+  it('is bounded, and skips workers that missed heartbeats', async () => {
     const store = openTestStore();
     for (let index = 0; index < 6; index++) await seedWorker(store, { workerId: `silent-${index}` });
     await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 2 });
@@ -176,7 +176,7 @@ describe('looking', () => {
     expect(seen.requests).toHaveLength(3);
   });
 
-  it('sees nothing while nothing is free, and asks no request', async () => {
+  it('returns no workers and no requests while no slot is free', async () => {
     const store = openTestStore();
     await seedRunning(store, { slots: 8, outputs: 8 });
     await seedRequest(store);
@@ -185,7 +185,7 @@ describe('looking', () => {
 });
 
 describe('committing', () => {
-  it('moves requests to the inboxes of any number of workers in one script', async () => {
+  it('moves requests to the inboxes of several workers in one script', async () => {
     const store = openTestStore();
     await seedWorker(store, { workerId: 'w1' });
     await seedWorker(store, { workerId: 'w2' });
@@ -201,7 +201,7 @@ describe('committing', () => {
     const tokens = outcomes.map((outcome) => (outcome.status === 'leased' ? outcome.delivery.token : ''));
     expect(new Set(tokens).size).toBe(3);
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 0, busy: 2 }, slots: 16, freeSlots: 11 });
-    const inbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+    const inbox = openInbox(store, () => ({ shard: 'tiny', workerId: 'w1' }));
     onTestFinished(() => inbox.close());
     const facts = { attempt: 1, isResumed: false, remainingMs: expect.any(Number) as number };
     expect(await inbox.next(1)).toEqual([
@@ -217,7 +217,7 @@ describe('committing', () => {
     expect(await readRequest(store, one.id)).toMatchObject({ request: { state: 'running', attempts: 1 } });
   });
 
-  it('a lost answer: sent again it says the same and does nothing', async () => {
+  it('returns the same outcomes without effect when resent after a lost reply', async () => {
     const store = openTestStore();
     await seedWorker(store);
     const { id } = await seedRequest(store);
@@ -230,7 +230,7 @@ describe('committing', () => {
     expect(await store.redis.xlen(store.keysOf('tiny').inbox('w1'))).toBe(1);
   });
 
-  it('gives a request to one of two formers', async () => {
+  it('leases a request once when two formers compete', async () => {
     const store = openTestStore();
     await seedWorker(store);
     const { id } = await seedRequest(store);
@@ -238,53 +238,53 @@ describe('committing', () => {
     expect(both.flat().toSorted()).toEqual(['leased', 'moved']);
   });
 
-  it('leaves what finds no room waiting; the last one in may overhang', async () => {
+  it('leaves requests queued that find no free slot; the last lease may exceed the capacity', async () => {
     const store = openTestStore();
     await seedWorker(store);
     const ids = [];
     for (const slots of [6, 6, 1]) ids.push((await seedRequest(store, { slots })).id);
     expect(await statusesOf(store, 'w1', ids)).toEqual(['leased', 'leased', 'waiting']);
     expect(await readStats(store, 'tiny')).toMatchObject({ freeSlots: 0, queued: 1 });
-    expect(await statusesOf(store, 'nobody', [ids[2]!])).toEqual(['waiting']);
+    expect(await statusesOf(store, 'missing', [ids[2]!])).toEqual(['waiting']);
   });
 
-  it('exclusive: only an idle worker, and nobody joins it', async () => {
+  it('grants an exclusive lease only on an idle worker, and no further lease on it', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const alone = (await seedRequest(store)).id;
     expect(await statusesOf(store, 'w1', [alone], true)).toEqual(['waiting']);
-    await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } });
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'canceled' } });
     expect(await statusesOf(store, 'w1', [alone], true)).toEqual(['leased']);
     const other = (await seedRequest(store)).id;
     expect(await statusesOf(store, 'w1', [other])).toEqual(['waiting']);
     expect((await readStats(store, 'tiny')).freeSlots).toBe(0);
   });
 
-  it('a reserved worker gets no shared leases until what it is for has run', async () => {
+  it('grants no shared leases on a reserved worker until the exclusive request has run', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const [alone, other] = [(await seedRequest(store)).id, (await seedRequest(store)).id];
     await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'w1' });
     expect((await readDispatchable(store, 'tiny', view)).reservedWorkerId).toBe('w1');
     expect(await statusesOf(store, 'w1', [other])).toEqual(['waiting']);
-    await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } });
+    await writeNow(store, worker, { type: 'end', delivery, end: { state: 'canceled' } });
     expect(await statusesOf(store, 'w1', [other])).toEqual(['waiting']);
     expect(await statusesOf(store, 'w1', [alone], true)).toEqual(['leased']);
     expect((await readDispatchable(store, 'tiny', view)).reservedWorkerId).toBeUndefined();
   });
 
-  it('ends what is overdue instead of leasing it', async () => {
+  it('expires a request past its start deadline instead of leasing it', async () => {
     const store = openTestStore();
     await seedWorker(store);
     const overdue = await seedRequest(store, { startTimeoutMs: 1000 });
-    await age(store, overdue, 1000);
+    await backdateRequest(store, overdue, 1000);
     expect(await statusesOf(store, 'w1', [overdue.id])).toEqual(['expired']);
     expect(await readRequest(store, overdue.id)).toMatchObject({ request: { state: 'expired' } });
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, freeSlots: 8 });
   });
 });
 
-it('gives no token twice, though a call is sent again after its worker was lost', async () => {
+it('never reuses a token, even if a call is resent after its worker was lost', async () => {
   const store = openTestStore();
   await seedWorker(store);
   const { id } = await seedRequest(store);
@@ -294,14 +294,14 @@ it('gives no token twice, though a call is sent again after its worker was lost'
   const first = await commit();
   expect(first).toEqual([['leased', expect.stringMatching(/^call\.1\./), '']]);
   expect(await commit()).toEqual(first);
-  // Another life of the worker: what the last one had goes back.
+  // Another incarnation of the worker: leases of the last one are requeued.
   await seedWorker(store, { incarnation: 'second' });
   const again = await commit();
   expect(again).toEqual([['leased', expect.stringMatching(/^call\.1\./), '']]);
   expect(again).not.toEqual(first);
 });
 
-it('reserves no worker that is gone', async () => {
+it('ignores a reservation of a worker that is not registered', async () => {
   const store = openTestStore();
   await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'gone' });
   await seedWorker(store);
@@ -311,7 +311,7 @@ it('reserves no worker that is gone', async () => {
 });
 
 describe('a paused model', () => {
-  it('gives nothing out, also not what was decided before, and goes on where it was', async () => {
+  it('commits no leases, not even planned ones, and resumes in the same order', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const ids = [(await seedRequest(store)).id, (await seedRequest(store)).id];
@@ -320,12 +320,12 @@ describe('a paused model', () => {
     expect(await readDispatchable(store, 'tiny', view)).toMatchObject({ workers: [], requests: [] });
     expect(await statusesOf(store, 'w1', ids)).toEqual(['waiting', 'waiting', 'waiting']);
     expect(await readStats(store, 'tiny')).toMatchObject({ isPaused: true, queued: 3 });
-    expect(await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('finished');
+    expect(await writeNow(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('finished');
     await resumeModel(store, 'tiny');
     expect((await dispatchNext(store, 3)).map(({ id }) => id)).toEqual(ids);
   });
 
-  it('counts as served by nobody, with positions and deadlines as they are', async () => {
+  it('counts as unserved, while positions and deadlines stay', async () => {
     const store = openTestStore();
     await seedWorker(store);
     await seedRequest(store);
@@ -334,20 +334,20 @@ describe('a paused model', () => {
     expect(await readRequest(store, envelope.id)).toMatchObject({ request: { isPossible: false, queuePosition: 1 } });
     const refuse = { queueMaxLength: 100, unserved: 'refuse' } as const;
     expect(await admitRequest(store, testEnvelope(), refuse)).toEqual({ status: 'unserved' });
-    await age(store, envelope, 600_000);
+    await backdateRequest(store, envelope, 600_000);
     expect(await expireRequests(store, 'tiny')).toEqual([envelope.id]);
   });
 
-  it('is said twice without a difference, leaves no key, and wakes formers when it is over', async () => {
+  it('can be paused and resumed twice, leaves no key, and wakes formers on resume', async () => {
     const store = openTestStore();
     await seedRequest(store);
     const before = await allKeys(store);
-    const wakeups = createEventHub(store);
-    onTestFinished(() => wakeups.close());
-    let wakenings = 0;
-    await wakeups.listen('tiny', () => (wakenings += 1));
+    const hub = createEventHub(store);
+    onTestFinished(() => hub.close());
+    let wakeups = 0;
+    await hub.listen('tiny', () => (wakeups += 1));
     for (const change of [pauseModel, pauseModel, resumeModel, resumeModel]) await change(store, 'tiny');
-    await expect.poll(() => wakenings).toBe(2);
+    await expect.poll(() => wakeups).toBe(2);
     expect(await allKeys(store)).toEqual(before);
   });
 });

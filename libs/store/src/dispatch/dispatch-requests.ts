@@ -3,20 +3,28 @@ import type { PlannedLease } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-/** One delivery of a request to a worker. The token is its fence: unique, and of no use once the request is somebody else's. */
+/**
+ * One delivery of a request to a worker. The token is a fencing token: unique, and void once the request is leased
+ * again.
+ */
 export interface Delivery {
   id: string;
   token: string;
 }
 
-/** `waiting`: that worker has no room by now, or the model is paused. `moved`: somebody else was faster. `expired`: its time was over. */
+/**
+ * `waiting`: the worker has no capacity by now, or the model is paused. `moved`: the request is not queued any more,
+ * for example because another former leased it. `expired`: its deadline passed. `failed`: its owner stores too many
+ * bytes.
+ */
 export type DispatchOutcome =
   | { status: 'leased'; delivery: Delivery; trace: string | undefined }
-  | { status: 'waiting' | 'moved' | 'expired' };
+  | { status: 'waiting' | 'moved' | 'expired' | 'failed' };
 
 /**
- * Hands requests to workers, as far as what was decided on still holds. Outcomes come lease by lease, id by id. `reserveWorkerId`: gets no shared leases for a
- * while, so that it becomes free for a request that must run alone. One round trip.
+ * Commits planned leases as far as they are still valid. Outcomes come in the order of the leases and their ids.
+ * `reserveWorkerId`: a worker that gets no shared leases for a while, so that it becomes free for an exclusive request.
+ * One round trip.
  */
 export async function dispatchRequests(
   store: StoreConnection,

@@ -5,26 +5,29 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 type Reply = [
   nowMs: string,
   reserved: string,
-  // An empty list is an object to the script's JSON.
+  // cjson encodes an empty list as an object.
   workers: [id: string, list: 'idle' | 'busy' | 'asleep', free: number, capacity: number, shapes: string[] | object][],
-  requests: [id: string, shapeKey: string, slots: number, attempts: number, sinceMs: string][],
+  requests: [id: string, shapeKey: string, slots: number, attempts: number, sinceMs: string, maxAttempts: number][],
 ];
 
 /**
- * The free places of a model and who is next, bounded however long the queue is: workers that are idle, busy or asleep, `maxWorkers` of each, and
- * requests, of which only `beyondRoom` more than find room there, and as many more as ran before. Empty while nothing can go. One round trip.
+ * Reads the free workers of a model and its next requests, bounded for any length of the queue: `maxWorkers` each of
+ * idle, busy and sleeping workers, and as many requests as fit, plus those that ran before. Empty while the model
+ * is paused or no slot is free. One round trip.
  */
 export async function readDispatchable(
   store: StoreConnection,
   model: string,
-  options: { maxWorkers: number; maxRequests: number; beyondRoom?: number },
+  { maxWorkers, maxRequests }: { maxWorkers: number; maxRequests: number },
 ): Promise<Dispatchable> {
-  const { maxWorkers, maxRequests, beyondRoom = maxRequests } = options;
-  const values = [maxWorkers, maxRequests, beyondRoom];
+  const values = [maxWorkers, maxRequests];
   return decode((await runScript(store, 'dispatch/read-dispatchable', store.keysOf(model), values)) as Reply);
 }
 
-/** What a wake-up says that brings it along: an only request, and one worker of each kind of which one is idle. */
+/**
+ * Decodes the state that a wake-up brings along: the only queued request, and one worker of each list, of which one is
+ * idle.
+ */
 export function decodeWakeup(message: string): Dispatchable | undefined {
   return message.startsWith('[') ? decode(JSON.parse(message) as Reply) : undefined;
 }
@@ -43,8 +46,8 @@ function decode([nowMs, reserved, workers, requests]: Reply): Dispatchable {
         shapes: Array.isArray(shapes) ? shapes : [],
       };
     }),
-    requests: requests.map(([id, shapeKey, slots, attempts, sinceMs]) => {
-      return { id, shapeKey, slots, attempts, waitingSinceMs: Number(sinceMs) };
+    requests: requests.map(([id, shapeKey, slots, attempts, sinceMs, maxAttempts]) => {
+      return { id, shapeKey, slots, attemptsLeft: maxAttempts - attempts, waitingSinceMs: Number(sinceMs) };
     }),
   };
 }

@@ -1,8 +1,8 @@
 /**
- * What a process hears of Redis over one subscriber connection, however many listeners. Redis' pub/sub forgets what it could
- * not deliver, so a message is a wake-up and the stored state the truth.
+ * Distributes Redis pub/sub messages to the listeners of a process over one subscriber connection. Pub/sub loses
+ * messages it cannot deliver, so treat a message as a wake-up and the stored state as the truth.
  */
-import type { Dispatchable, RequestEvent } from '@darkroom/core';
+import type { Dispatchable, StoredEvent } from '@darkroom/core';
 import { Cluster } from 'ioredis';
 import type { RedisClient } from '../connection/open-redis.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
@@ -22,30 +22,37 @@ export function createEventHub(store: StoreConnection) {
   const redis = store.duplicate();
   const channels = new Map<string, Channel>();
   const reconnectListeners = new Set<() => void>();
-  onSubscriptionsBack(redis, () => reconnectListeners.forEach((listener) => listener()));
+  onResubscribed(redis, () => reconnectListeners.forEach((listener) => listener()));
   redis.on('messageBuffer', (name: Buffer, message: Buffer) => {
     for (const listener of channels.get(name.toString())?.listeners ?? []) listener(message);
   });
 
-  /** Called after every re-established connection, when all subscriptions are back. */
+  /**
+   * Calls the listener after every reconnect, once all subscriptions are restored. Returns the function that removes
+   * it.
+   */
   function onReconnect(listener: () => void): () => void {
     reconnectListeners.add(listener);
     return () => reconnectListeners.delete(listener);
   }
   return {
     /**
-     * Live events of a request. They may have gaps: compare `sequence`, fill with `readEvents`. Resolves once events are coming; the
-     * result ends it. An id that is none of ours never gets any.
+     * Listens to live events of a request. There may be gaps: compare `sequence` and fill them with `readEvents`.
+     * Resolves once subscribed, with the function that unsubscribes. An invalid id never gets any event.
      */
-    async subscribe(id: string, listener: (event: RequestEvent) => void): Promise<() => void> {
+    async subscribe(id: string, listener: (event: StoredEvent) => void): Promise<() => void> {
       const channel = store.keysOfRequest(id)?.events(id);
       if (channel === undefined) return () => {};
       return subscribe({ redis, channels }, channel, (message) => listener(decodeMessage(message)));
     },
-    /** Told when something of a model has changed: for formers its queue or workers, with what they would see where that is known. Keep a slow tick beside it. */
+    /**
+     * Calls the listener when the queue, the workers or the webhooks of a model changed, with the dispatchable state if
+     * the message holds it. Poll slowly as well, since messages may be lost. Resolves with the function that
+     * unsubscribes.
+     */
     async listen(
       model: string,
-      listener: (seen?: Dispatchable) => void,
+      listener: (dispatchable?: Dispatchable) => void,
       channel: 'wakeup' | 'webhooks' = 'wakeup',
     ): Promise<() => void> {
       const onMessage = (message: Buffer): void => listener(decodeWakeup(message.toString()));
@@ -57,7 +64,7 @@ export function createEventHub(store: StoreConnection) {
       };
     },
     onReconnect,
-    /** Channels with a listener. */
+    /** Number of channels with a listener. */
     get size(): number {
       return channels.size;
     },
@@ -65,7 +72,7 @@ export function createEventHub(store: StoreConnection) {
   };
 }
 
-/** Resolves when Redis has confirmed the subscription; the result ends it. */
+/** Resolves when Redis has confirmed the subscription, with the function that unsubscribes. */
 async function subscribe(
   { redis, channels }: { redis: RedisClient; channels: Map<string, Channel> },
   name: string,
@@ -74,7 +81,7 @@ async function subscribe(
   let channel = channels.get(name);
   if (channel === undefined) {
     const confirmed = redis.subscribe(name).catch((error: unknown) => {
-      // Or all who come later would be told of this refusal.
+      // Otherwise all later listeners would get this rejection.
       channels.delete(name);
       throw error;
     });
@@ -87,24 +94,24 @@ async function subscribe(
   return () => {
     if (!listeners.delete(listener) || listeners.size > 0) return;
     channels.delete(name);
-    // Only a closed connection refuses, and that has no subscriptions left.
+    // Fails only if the connection is closed, and then there are no subscriptions left.
     redis.unsubscribe(name).catch(() => {});
   };
 }
 
-function onSubscriptionsBack(redis: RedisClient, listener: () => void): void {
+function onResubscribed(redis: RedisClient, listener: () => void): void {
   let wasReady = false;
-  // ioredis has re-subscribed by the time of the next turn.
+  // ioredis resubscribes on `ready`; `setImmediate` runs the listener after that.
   redis.on('ready', () => {
     if (wasReady) setImmediate(listener);
     wasReady = true;
   });
-  // A Cluster's subscriptions are with one of its nodes, and go to another when that is lost. Which one is not told.
+  // A Cluster subscribes at one node and moves to another when that is lost. Any lost node may have been that one.
   if (redis instanceof Cluster) redis.on('-node', () => setImmediate(listener));
 }
 
-/** From a published message: `<sequence> <body>\n<preview>`. */
-function decodeMessage(message: Buffer): RequestEvent {
+/** Decodes a published message: `<sequence> <body>\n<bytes>`. */
+function decodeMessage(message: Buffer): StoredEvent {
   const space = message.indexOf(0x20);
   const newline = message.indexOf(0x0a, space);
   return decodeEvent(

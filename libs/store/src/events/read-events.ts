@@ -1,19 +1,20 @@
-import { isTerminalState, type RequestEvent } from '@darkroom/core';
-import { fetchBytes } from '../bytes/keep-bytes.ts';
+import { isTerminalState, type StoredEvent } from '@darkroom/core';
+import { fetchBytes } from '../bytes/store-bytes.ts';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /**
- * Events after a sequence number (0 for all), oldest first, at most `limit`, so that a slow reader takes them in pieces; empty when
- * there are none (yet) or the request is gone. One round trip.
+ * Reads the events after a sequence number (0 for all), oldest first, at most `limit`, so that a slow client reads in
+ * pages. Empty if there are none (yet) or the request expired. One round trip.
  *
- * @param options.followMs for so long its progress is read as it comes, so its worker writes each; by itself it does so once a second.
+ * @param options.followMs ms for which the client follows the progress: the worker writes each step, instead of one per
+ * second.
  */
 export async function readEvents(
   store: StoreConnection,
   id: string,
   { after, limit = 256, followMs = 0 }: { after: number; limit?: number; followMs?: number },
-): Promise<RequestEvent[]> {
+): Promise<StoredEvent[]> {
   const keys = store.keysOfRequest(id);
   if (keys === undefined) return [];
   const reply = await runScript(store, 'events/read-events', keys, [id, after, limit, followMs], { asBytes: true });
@@ -22,7 +23,10 @@ export async function readEvents(
   );
 }
 
-/** How far a request's log is, and whether it will not get further: it has ended, or is gone. One round trip, the cheapest there is. */
+/**
+ * Returns the last sequence number of a request's log, and whether the log is complete: the request ended or expired.
+ * One cheap round trip.
+ */
 export async function readLogEnd(store: StoreConnection, id: string): Promise<{ last: number; isEnded: boolean }> {
   const keys = store.keysOfRequest(id);
   const [state, sequence] = keys === undefined ? [] : await store.redis.hmget(keys.request(id), 'state', 'sequence');
@@ -30,7 +34,7 @@ export async function readLogEnd(store: StoreConnection, id: string): Promise<{ 
   return { last: Number(sequence ?? 0), isEnded };
 }
 
-/** The bytes of a preview, wherever they are kept; undefined when they are gone. */
+/** Returns the bytes of a preview, undefined if they were deleted. */
 export async function readPreview(
   store: StoreConnection,
   id: string,
@@ -39,9 +43,12 @@ export async function readPreview(
   return data && fetchBytes(store, id, data);
 }
 
-/** An event as emit-event.lua writes it. `bytes`: those of a preview or a chunk, or where they are; none, or no more, when empty. */
-export function decodeEvent(sequence: number, body: string, bytes: Uint8Array = new Uint8Array()): RequestEvent {
-  const event = { ...(JSON.parse(body) as Omit<RequestEvent, 'sequence'>), sequence } as RequestEvent;
+/**
+ * Decodes an event as emit-event.lua writes it. `bytes`: of a preview or chunk, or a reference to them; empty if there
+ * are none.
+ */
+export function decodeEvent(sequence: number, body: string, bytes: Uint8Array = new Uint8Array()): StoredEvent {
+  const event = { ...(JSON.parse(body) as Omit<StoredEvent, 'sequence'>), sequence } as StoredEvent;
   const hasBytes = event.type === 'preview' || event.type === 'output';
   return hasBytes && bytes.length > 0 ? { ...event, data: bytes } : event;
 }

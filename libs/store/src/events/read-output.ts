@@ -1,10 +1,13 @@
-import type { OutputInfo, RequestEvent } from '@darkroom/core';
-import { fetchBytes, fetchReferred, referenceOf } from '../bytes/keep-bytes.ts';
+import type { OutputInfo, StoredEvent } from '@darkroom/core';
+import { fetchBytes, fetchReferred, referenceOf } from '../bytes/store-bytes.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-type OutputEvent = Extract<RequestEvent, { type: 'output' }>;
+type OutputEvent = Extract<StoredEvent, { type: 'output' }>;
 
-/** A finished output with its bytes, or undefined when there is none (yet, or any more). One round trip, and one to where its bytes are kept. */
+/**
+ * Reads a finished output with its bytes; undefined if it does not exist (any more). One round trip, and one more to
+ * the byte store.
+ */
 export async function readOutput(
   store: StoreConnection,
   id: string,
@@ -18,10 +21,10 @@ export async function readOutput(
     (chunk) => chunk !== undefined,
   );
   if (chunks.length < info.chunks) return undefined;
-  // A text is never elsewhere, whatever it begins with.
+  // Texts are always in Redis: a text that looks like a reference is none.
   const reference = isText(info) ? undefined : referenceOf(store, id, chunks[0]!);
   if (reference === undefined) return { info, data: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
-  // All chunks are parts of one thing.
+  // All chunks are ranges of the same stored bytes.
   const data = await fetchReferred(store, { ...reference, to: reference.from + info.bytes });
   return data && { info, data };
 }
@@ -30,7 +33,10 @@ function isText({ contentType }: OutputInfo): boolean {
   return contentType.startsWith('text/');
 }
 
-/** The chunk of an output that an event tells of, which can be read before the last one is written. No round trip to Redis where the event brings it. */
+/**
+ * Reads the chunk that an output event announces, readable before the output is complete. No round trip to Redis if the
+ * event holds the bytes.
+ */
 export async function readOutputChunk(
   store: StoreConnection,
   id: string,
@@ -38,13 +44,13 @@ export async function readOutputChunk(
 ): Promise<Buffer | undefined> {
   const key = store.keysOfRequest(id)?.output(id, output.index);
   if (key === undefined) return undefined;
-  const held = data ?? (await store.redis.hgetBuffer(key, String(chunkIndex)));
-  return held === null ? undefined : fetchBytes(store, id, held);
+  const value = data ?? (await store.redis.hgetBuffer(key, String(chunkIndex)));
+  return value === null ? undefined : fetchBytes(store, id, value);
 }
 
 /**
- * A URL that gives a finished output to whoever holds it, without us; undefined where clients do not reach what keeps it, and
- * where there is no such output. One round trip where they do.
+ * Returns a presigned URL of a finished output, usable by any client that has it. Undefined if clients cannot reach the
+ * byte store, or there is no such output. One round trip, none if clients cannot reach the store.
  */
 export async function linkOutput(
   store: StoreConnection,
@@ -55,7 +61,7 @@ export async function linkOutput(
   if (store.bytes?.link === undefined || key === undefined) return undefined;
   const [info, first] = await store.redis.hmgetBuffer(key, 'info', '0');
   if (!info || !first) return undefined;
-  const facts = JSON.parse(info.toString()) as OutputInfo;
-  const reference = isText(facts) ? undefined : referenceOf(store, id, first);
-  return reference && store.bytes.link(reference.name, { contentType: facts.contentType, seconds });
+  const output = JSON.parse(info.toString()) as OutputInfo;
+  const reference = isText(output) ? undefined : referenceOf(store, id, first);
+  return reference && store.bytes.link(reference.name, { contentType: output.contentType, seconds });
 }

@@ -1,17 +1,18 @@
 import { DarkroomError, type RequestEnvelope } from '@darkroom/core';
-import { fetchBytes } from '../bytes/keep-bytes.ts';
+import { fetchBytes } from '../bytes/store-bytes.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { readTextEvents } from './read-texts.ts';
 
 /**
- * What earlier deliveries of a request have left: indexes of finished outputs, the last checkpoint of others and what that was made
- * with (`origin`, empty where nobody said), and what was said of the text of those that have any, by index. One round trip, and one more where there is text.
+ * Reads what earlier deliveries of a request left: indexes of finished outputs; the last checkpoint of other outputs,
+ * with the fingerprint of the model that made it (`origin`, may be empty); and the text events by output index. One
+ * round trip, one more if there is text.
  */
 export async function readResumePoint(
   store: StoreConnection,
   { id, outputs }: Pick<RequestEnvelope, 'id' | 'outputs'>,
 ) {
-  // The id says in which shard of its model it is.
+  // The request is in the shard that its id names.
   const keys = store.keysOfRequest(id)!;
   const indexes = Array.from({ length: outputs }, (_value, index) => index);
   const [infos, spans, origins, bytes] = await Promise.all([
@@ -22,18 +23,18 @@ export async function readResumePoint(
   ]);
   const checkpoints = new Map<number, { data: Buffer; origin: string }>();
   await Promise.all(
-    bytes.map(async (held, index) => {
-      // Who cannot have it now begins anew.
-      const data = held === null ? undefined : await fetchBytes(store, id, held).catch(undefinedIfAway);
+    bytes.map(async (value, index) => {
+      // If the byte store is unavailable, start over instead of failing.
+      const data = value === null ? undefined : await fetchBytes(store, id, value).catch(undefinedIfUnavailable);
       if (data !== undefined) checkpoints.set(index, { data, origin: origins[index] ?? '' });
     }),
   );
   const written = indexes.filter((index) => spans[index] !== null);
   const all = written.length === 0 ? [] : await readTextEvents(store, id);
-  const said = new Map(written.map((index) => [index, all.filter((event) => event.index === index)]));
-  return { finished: new Set(indexes.filter((index) => infos[index] !== null)), checkpoints, said };
+  const texts = new Map(written.map((index) => [index, all.filter((event) => event.index === index)]));
+  return { finished: new Set(indexes.filter((index) => infos[index] !== null)), checkpoints, texts };
 }
 
-function undefinedIfAway(error: unknown): undefined {
+function undefinedIfUnavailable(error: unknown): undefined {
   if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
 }

@@ -1,17 +1,20 @@
-/** Links that give one picture to whoever holds them, where API keys keep everybody else out. */
+/** Signed links: give one image to any client that has the link, on servers that require API keys. */
 import { checkLink, type LinkParts, signLink } from '@darkroom/core';
 import { systemKeys } from '../connection/keys.ts';
 import { readSharedSecret } from '../connection/shared-secret.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 export interface SignLinksOptions {
-  /** Whose request it is; empty on a server that asks for no keys: paths stay as they are then. */
+  /** Owner of the request; empty on a server without API keys, where paths stay unsigned. */
   owner: string;
-  /** When the picture was there, or the request's end if it has ended: results are kept for their time from then on, and so long the links work. */
+  /**
+   * Creation time of the image, or end time of an ended request: results and links are valid for the result TTL from
+   * then.
+   */
   fromMs: number;
 }
 
-/** Makes links of paths. No round trip, but for the first of a process. */
+/** Returns a function that signs paths. No round trip, except for the first call of a process. */
 export async function signLinks(
   store: StoreConnection,
   { owner, fromMs }: SignLinksOptions,
@@ -21,7 +24,7 @@ export async function signLinks(
   return (path) => signLink(path, { secret, untilMs: fromMs + store.resultTtlMs });
 }
 
-/** Whether it is a link of `signLinks`, by whichever process, to this path. Round trips: as there. */
+/** Checks a link that `signLinks` of any process made for this path. Round trips as for `signLinks`. */
 export async function checkSignedLink(
   store: StoreConnection,
   path: string,
@@ -30,6 +33,6 @@ export async function checkSignedLink(
   return checkLink(path, parts, { secret: await secretOf(store), nowMs });
 }
 
-async function secretOf(store: StoreConnection): Promise<string> {
-  return store.linkSecret ?? readSharedSecret(store, systemKeys(store.prefix).linkSecret);
+function secretOf(store: StoreConnection): Promise<string> {
+  return readSharedSecret(store, systemKeys(store.prefix).linkSecret);
 }

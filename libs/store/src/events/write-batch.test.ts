@@ -1,6 +1,6 @@
-/** What a worker writes while requests run: in order, fenced, and once. */
-import { createRequestId, type RequestEvent, textAfter, type TextEvent } from '@darkroom/core';
-import { dispatchNext, openTestStore, seedRequest, seedRunning, testEnvelope, write } from '@darkroom/testing';
+/** Writes of a worker while requests run: in order, fenced, applied once. */
+import { createRequestId, type StoredEvent, textAfter, type StoredTextEvent } from '@darkroom/core';
+import { dispatchNext, openTestStore, seedRequest, seedRunning, testEnvelope, writeNow } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   createEventHub,
@@ -32,14 +32,14 @@ async function eventsOf(store: StoreConnection, id: string, after = 2) {
 }
 
 describe('a batch', () => {
-  it('writes what several requests have to say in one call, each in its order', async () => {
+  it('writes events of several requests in one call, in order per request', async () => {
     const store = openTestStore();
     const { worker, delivery: one } = await seedRunning(store);
     await seedRequest(store);
     const [two] = await dispatchNext(store);
     const preview = { data: Buffer.from([0, 10, 255, 10]), contentType: 'image/webp' };
     const data = Buffer.from(Array.from({ length: 100 }, (_value, index) => index));
-    const output = { index: 0, contentType: 'image/png', data, facts: { seed: 7 }, chunkBytes: 35 };
+    const output = { index: 0, contentType: 'image/png', data, facts: { seed: 7 }, chunkBytes: 33 };
     const writes: RequestWrite[] = [
       progress(one),
       {
@@ -67,27 +67,27 @@ describe('a batch', () => {
     expect(await readRequest(store, two!.id)).toMatchObject({ request: { done: 2, total: 4, outputs: [info] } });
   });
 
-  it('tells live readers the bytes of a small chunk, and where to look for those of a large one', async () => {
+  it('publishes the bytes of a small chunk, but not those of a large one', async () => {
     const store = openTestStore();
     const { delivery, worker } = await seedRunning(store);
     const hub = createEventHub(store);
     onTestFinished(() => hub.close());
-    const told: RequestEvent[] = [];
-    await hub.subscribe(delivery.id, (event) => told.push(event));
+    const published: StoredEvent[] = [];
+    await hub.subscribe(delivery.id, (event) => published.push(event));
     const data = Buffer.alloc(65_537 + 3, 10);
     const chunks = splitOutput(delivery, { index: 0, contentType: 'image/png', data, facts: {}, chunkBytes: 65_538 });
-    await write(store, worker, ...chunks);
-    await expect.poll(() => told).toHaveLength(2);
-    const bytes = told.map((event) => (event.type === 'output' ? event.data?.length : event));
+    await writeNow(store, worker, ...chunks);
+    await expect.poll(() => published).toHaveLength(2);
+    const bytes = published.map((event) => (event.type === 'output' ? event.data?.length : event));
     expect(bytes).toEqual([undefined, 2]);
-    for (const [chunkIndex, event] of told.entries()) {
+    for (const [chunkIndex, event] of published.entries()) {
       const read = event.type === 'output' && (await readOutputChunk(store, delivery.id, event));
       expect(read).toEqual(data.subarray(chunkIndex * 65_538, (chunkIndex + 1) * 65_538));
     }
     expect((await eventsOf(store, delivery.id)).map((event) => 'data' in event)).toEqual([false, false]);
   });
 
-  it('is written once, however often it is sent: what it gives back is given back once', async () => {
+  it('is applied once however often it is sent, and releases slots once', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store, { outputs: 4, slots: 4 });
     const writes: RequestWrite[] = [{ type: 'release', delivery, slots: 1 }, progress(delivery)];
@@ -97,7 +97,7 @@ describe('a batch', () => {
     expect(await eventsOf(store, delivery.id)).toHaveLength(1);
   });
 
-  it('of another life of the worker counts for itself', async () => {
+  it('of another incarnation of the worker is numbered independently', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const before = { ...worker, incarnation: 'zombie' };
@@ -110,7 +110,7 @@ describe('a batch', () => {
 });
 
 describe('the fence', () => {
-  it('refuses every write of a delivery that is not the request’s', async () => {
+  it('refuses every write with a stale token', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const zombie = { id: delivery.id, token: 'stale' };
@@ -135,47 +135,47 @@ describe('the fence', () => {
       { type: 'give-back', delivery: zombie, reason: 'worker_stopped' },
       { type: 'end', delivery: zombie, end: { state: 'succeeded', outputs: 0 } },
     ];
-    for (const one of writes) expect(await write(store, worker, one)).toBe('lost');
+    for (const one of writes) expect(await writeNow(store, worker, one)).toBe('lost');
     expect(await store.redis.hgetall(store.keysOf('tiny').request(delivery.id))).toEqual(before);
     expect(await eventsOf(store, delivery.id)).toEqual([]);
-    expect(await write(store, worker, progress(delivery))).toBe('written');
+    expect(await writeNow(store, worker, progress(delivery))).toBe('written');
   });
 
-  it('does not succeed without its outputs', async () => {
+  it('does not end as succeeded while an output is missing', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store, { outputs: 2 });
     const end = (outputs: number): RequestWrite => ({ type: 'end', delivery, end: { state: 'succeeded', outputs } });
     const info = { index: 1, contentType: 'image/png', bytes: 1, chunks: 1 };
-    await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
-    expect(await write(store, worker, end(2))).toBe('incomplete');
+    await writeNow(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
+    expect(await writeNow(store, worker, end(2))).toBe('incomplete');
     expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'running' } });
-    await write(store, worker, {
+    await writeNow(store, worker, {
       type: 'chunk',
       delivery,
       info: { ...info, index: 0 },
       chunkIndex: 0,
       data: Buffer.from('x'),
     });
-    expect(await write(store, worker, end(2))).toBe('finished');
+    expect(await writeNow(store, worker, end(2))).toBe('finished');
   });
 });
 
 describe('text', () => {
-  it('says with its pieces how far all outputs are, where that is counted', async () => {
+  it('updates the progress of all outputs with its deltas, if they report it', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store, { outputs: 2, slots: 2 });
     const of = { done: 3, total: 40 };
-    await write(store, worker, { type: 'delta', delivery, index: 0, offset: 0, text: 'a fox', done: 3, of });
+    await writeNow(store, worker, { type: 'delta', delivery, index: 0, offset: 0, text: 'a fox', done: 3, of });
     expect(await readRequest(store, delivery.id)).toMatchObject({ request: of });
     expect(await eventsOf(store, delivery.id)).toMatchObject([{ type: 'delta', text: 'a fox', done: 3 }]);
-    await write(store, worker, delta(delivery, 5, ' runs'));
+    await writeNow(store, worker, delta(delivery, 5, ' runs'));
     expect(await readRequest(store, delivery.id)).toMatchObject({ request: of });
   });
 
-  it('is a log of pieces, which one snapshot of all of it makes short: its readers see the same text', async () => {
+  it('is a log of deltas that a full snapshot compacts, without changing the text', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store, { outputs: 2, slots: 2 });
-    await write(
+    await writeNow(
       store,
       worker,
       delta(delivery, 0, 'a '),
@@ -183,15 +183,15 @@ describe('text', () => {
       delta(delivery, 0, 'else', 1),
       progress(delivery),
     );
-    const whole: RequestWrite = { type: 'snapshot', delivery, index: 0, offset: 0, text: 'a fox', isWhole: true };
-    await write(store, worker, whole, delta(delivery, 5, ' sat'));
+    const snapshot: RequestWrite = { type: 'snapshot', delivery, index: 0, offset: 0, text: 'a fox', isWhole: true };
+    await writeNow(store, worker, snapshot, delta(delivery, 5, ' sat'));
     expect(await eventsOf(store, delivery.id)).toEqual([
       { sequence: 5, type: 'delta', index: 1, offset: 0, text: 'else' },
       { sequence: 6, type: 'progress', index: 0, done: 1, total: 4 },
       { sequence: 7, type: 'snapshot', index: 0, offset: 0, text: 'a fox', isWhole: true },
       { sequence: 8, type: 'delta', index: 0, offset: 5, text: ' sat' },
     ]);
-    await write(store, worker, { ...whole, text: 'a fox sat' }, { type: 'reset', delivery, index: 0, offset: 2 });
+    await writeNow(store, worker, { ...snapshot, text: 'a fox sat' }, { type: 'reset', delivery, index: 0, offset: 2 });
     expect((await eventsOf(store, delivery.id)).map(({ sequence, type }) => `${sequence} ${type}`)).toEqual([
       '5 delta',
       '6 progress',
@@ -200,40 +200,48 @@ describe('text', () => {
     ]);
   });
 
-  it('is not told as a whole to those who have read all of it', async () => {
+  it('is not published again by a full snapshot: live readers have it', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const hub = createEventHub(store);
     onTestFinished(() => hub.close());
-    const heard: RequestEvent[] = [];
-    await hub.subscribe(delivery.id, (event) => void heard.push(event));
-    const whole = { type: 'snapshot', delivery, index: 0, offset: 0, text: 'a fox', done: 2, isWhole: true } as const;
-    await write(
+    const published: StoredEvent[] = [];
+    await hub.subscribe(delivery.id, (event) => void published.push(event));
+    const snapshot = {
+      type: 'snapshot',
+      delivery,
+      index: 0,
+      offset: 0,
+      text: 'a fox',
+      done: 2,
+      isWhole: true,
+    } as const;
+    await writeNow(
       store,
       worker,
       delta(delivery, 0, 'a fox'),
-      { ...whole, facts: { ids: '1,2,' } },
+      { ...snapshot, facts: { ids: '1,2,' } },
       delta(delivery, 5, '!'),
     );
-    await expect.poll(() => heard.length).toBe(3);
-    expect(heard).toMatchObject([{ sequence: 3 }, { sequence: 4, offset: 5, text: '', done: 2 }, { sequence: 5 }]);
-    expect(heard[1]).not.toHaveProperty('facts');
-    expect(heard.reduce((text, event) => textAfter(text, event as TextEvent), '')).toBe('a fox!');
+    await expect.poll(() => published.length).toBe(3);
+    expect(published).toMatchObject([{ sequence: 3 }, { sequence: 4, offset: 5, text: '', done: 2 }, { sequence: 5 }]);
+    expect(published[1]).not.toHaveProperty('facts');
+    expect(published.reduce((text, event) => textAfter(text, event as StoredTextEvent), '')).toBe('a fox!');
     expect(await eventsOf(store, delivery.id)).toMatchObject([
       { text: 'a fox', facts: { ids: '1,2,' } },
       { text: '!' },
     ]);
   });
 
-  it('takes its progress with it when it is made short', async () => {
+  it('is compacted together with its progress events', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const step = (done: number): RequestWrite[] => [
       { ...progress(delivery, done), isOfText: true } as RequestWrite,
       delta(delivery, done - 1, String(done)),
     ];
-    const whole: RequestWrite = { type: 'snapshot', delivery, index: 0, offset: 0, text: '12', isWhole: true };
-    await write(store, worker, progress(delivery), ...step(1), ...step(2), whole, ...step(3));
+    const snapshot: RequestWrite = { type: 'snapshot', delivery, index: 0, offset: 0, text: '12', isWhole: true };
+    await writeNow(store, worker, progress(delivery), ...step(1), ...step(2), snapshot, ...step(3));
     expect((await eventsOf(store, delivery.id)).map(({ sequence, type }) => `${sequence} ${type}`)).toEqual([
       '3 progress',
       '8 snapshot',
@@ -243,32 +251,32 @@ describe('text', () => {
     expect(await readRequest(store, delivery.id)).toMatchObject({ request: { done: 3, total: 4 } });
   });
 
-  it('of ten thousand pieces a late reader reads a few entries', async () => {
+  it('of ten thousand deltas is read in a few entries by a late reader', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     let text = '';
     for (let round = 0; round < 40; round++) {
       const writes: RequestWrite[] = [];
-      for (let piece = 0; piece < 250; piece++) {
+      for (let count = 0; count < 250; count++) {
         writes.push(delta(delivery, text.length, 'word '));
         text += 'word ';
       }
       writes.push({ type: 'snapshot', delivery, index: 0, offset: 0, text, isWhole: true });
-      await write(store, worker, ...writes);
+      await writeNow(store, worker, ...writes);
     }
     const events = await eventsOf(store, delivery.id, 4);
     expect(events).toEqual([{ sequence: 10_042, type: 'snapshot', index: 0, offset: 0, text, isWhole: true }]);
   });
 });
 
-it.each(['tiny', 'tiny~1'])('tells whoever goes on in %s what is finished and where the rest stands', async (shard) => {
+it.each(['tiny', 'tiny~1'])('returns outputs, checkpoints and texts for a resumed request in %s', async (shard) => {
   const store = openTestStore();
   const id = createRequestId({ model: shard, owner: '', nowMs: Date.now(), secret: 'test' });
   const envelope = testEnvelope({ id, outputs: 3, slots: 3 });
   const { worker, delivery } = await seedRunning(store, { ...envelope, worker: { model: shard } });
   const info = { index: 1, contentType: 'image/png', bytes: 1, chunks: 1 };
-  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
-  await write(store, worker, {
+  await writeNow(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
+  await writeNow(store, worker, {
     type: 'checkpoint',
     delivery,
     index: 2,
@@ -279,10 +287,16 @@ it.each(['tiny', 'tiny~1'])('tells whoever goes on in %s what is finished and wh
   expect(await readResumePoint(store, envelope)).toEqual({
     finished: new Set([1]),
     checkpoints: new Map([[2, { data: Buffer.from([0, 255]), origin: 'fine' }]]),
-    said: new Map(),
+    texts: new Map(),
   });
-  await write(store, worker, delta(delivery, 0, 'a fox', 2), delta(delivery, 5, ' sat', 2), delta(delivery, 0, '', 0));
-  const { said } = await readResumePoint(store, envelope);
+  await writeNow(
+    store,
+    worker,
+    delta(delivery, 0, 'a fox', 2),
+    delta(delivery, 5, ' sat', 2),
+    delta(delivery, 0, '', 0),
+  );
+  const { texts: said } = await readResumePoint(store, envelope);
   expect([...said].map(([index, events]) => [index, events.reduce(textAfter, '')])).toEqual([
     [0, ''],
     [2, 'a fox sat'],

@@ -1,75 +1,90 @@
 /**
- * What a worker writes while requests run: everything that has gathered goes out in one call, whatever the number of
- * requests. Every write is fenced by its delivery's token and does nothing once the request is somebody else's.
+ * Writes of a worker while requests run: all pending writes of all its requests go out in one call. Each write is
+ * fenced by its delivery's token and does nothing once the request belongs to another delivery.
  */
-import type { ChangedText, Facts, OutputInfo, OutputProgress, OutputText, RequestError } from '@darkroom/core';
-import { encodeHeld, type Held } from '../bytes/keep-bytes.ts';
+import type {
+  ChangedText,
+  Metadata,
+  Failure,
+  OutputInfo,
+  OutputProgress,
+  OutputText,
+  RequestError,
+} from '@darkroom/core';
+import { encodeStoredValue, type StoredValue } from '../bytes/store-bytes.ts';
 import { runScript, type ScriptArgument } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import type { Delivery } from '../dispatch/dispatch-requests.ts';
 import type { WorkerIdentity } from '../workers/register-worker.ts';
 import type { RequeueOutcome } from '../workers/sweep-workers.ts';
 
-/** `outputs`: how many it must have; without one of them it is `incomplete`, and nothing is done. */
+/**
+ * `outputs`: the number of outputs it must have; if one is missing, the outcome is `incomplete` and nothing is written.
+ */
 export type RequestEnd =
   | { state: 'succeeded'; outputs: number }
   | { state: 'canceled' }
-  | { state: 'failed'; error: RequestError };
+  /** `failure`: for operators only. */
+  | { state: 'failed'; error: RequestError; failure?: Failure | undefined };
 
-/** How far all outputs of a request are together; without `total` nobody knows it. */
+/** Progress of a request over all its outputs; `total` is absent if it is unknown. */
 export type RequestProgress = Omit<OutputProgress, 'index'>;
+
+/** Max length of a failure's reason, in UTF-16 code units; the worker's log has all of it. */
+const maxFailureLength = 500;
 
 export type RequestWrite = { delivery: Delivery } & (
   | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
-  /** `isOfText`: of an output that writes text, whose log is made short with it. */
+  /** `isOfText`: of an output that writes text, so it is compacted together with the text. */
   | { type: 'progress'; progress: OutputProgress; of: RequestProgress; isOfText?: boolean }
-  /** `of`: how far all outputs are with it, where that is counted. */
+  /** `of`: progress over all outputs, if it is counted. */
   | ({ type: 'delta'; of?: RequestProgress } & OutputText)
-  /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
+  /** `isWhole`: the full text of that output so far; it replaces the entries that brought it. */
   | ({ type: 'snapshot'; isWhole?: boolean; of?: RequestProgress } & ChangedText & OutputText)
   | { type: 'reset'; index: number; offset: number }
   | { type: 'loading'; waitMs: number }
   | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
   /**
-   * `done` says whether this is further than any checkpoint before. `origin`: what it was made with; others cannot go on from it.
-   * `isOfText`: of an output that writes text, which it waits with.
+   * `done` is compared with earlier checkpoints to detect progress. `origin`: fingerprint of the model; other models
+   * cannot resume it. `isOfText`: of an output that writes text; it is written after the text it covers.
    */
   | { type: 'checkpoint'; index: number; done: number; data: Uint8Array; origin?: string; isOfText?: boolean }
-  /** Promises slots of the lease to others before the request has ended. */
+  /** Releases slots of the lease before the request has ended. */
   | { type: 'release'; slots: number }
   | { type: 'end'; end: RequestEnd }
-  | { type: 'give-back'; reason: 'engine_failed' | 'worker_stopped' }
+  /** Requeues the request. `failure`: why the attempt failed, for `engine_failed`. */
+  | { type: 'give-back'; reason: 'engine_failed' | 'worker_stopped'; failure?: Failure | undefined }
 );
 
 /**
- * `canceling`: written, and the request is to be dropped. `lost`: not ours any more, `ended`: it has ended otherwise;
- * nothing was written then. `finished`, `incomplete`: of an end. The rest: of what is given back.
+ * `canceling`: written, but the request is being canceled. Nothing was written: `lost` (the request belongs to another
+ * delivery), `ended` (it has ended otherwise). `finished`, `incomplete`: of an `end`. The rest: of a `give-back`.
  */
 export type WriteOutcome = 'written' | 'canceling' | 'lost' | 'ended' | 'finished' | 'incomplete' | RequeueOutcome;
 
 /**
- * Writes in order, all in one step. Outcomes come in the order of the writes. `batch` is counted up by the worker in its life: one that
- * was written before is not written again. One round trip.
+ * Applies writes in order, atomically. Outcomes come in the order of the writes. `batch`: a number that the worker
+ * increments; a batch that was already written is not written again. One round trip.
  */
 export async function writeBatch(
   store: StoreConnection,
-  { model, workerId, incarnation }: WorkerIdentity,
+  { shard, workerId, incarnation }: WorkerIdentity,
   writes: readonly RequestWrite[],
   { batch }: { batch: number },
 ): Promise<WriteOutcome[]> {
-  const values: ScriptArgument[] = [workerId, incarnation, batch, store.maxAttempts];
+  const values: ScriptArgument[] = [workerId, incarnation, batch];
   for (const write of writes) {
-    const [what, ...rest] = encode(write);
-    values.push(what, write.delivery.id, write.delivery.token, ...rest, ...Array<string>(5 - rest.length).fill(''));
+    const [kind, ...rest] = encode(write, workerId);
+    values.push(kind, write.delivery.id, write.delivery.token, ...rest, ...Array<string>(5 - rest.length).fill(''));
   }
-  const reply = await runScript(store, 'events/write-batch', store.keysOf(model), values);
+  const reply = await runScript(store, 'events/write-batch', store.keysOf(shard), values);
   const outcomes = reply as WriteOutcome[];
-  // The answer got lost, the writes did not: whoever has to know more is told by the next.
+  // The reply to an earlier send was lost: if the request has changed, the next write returns it.
   return outcomes.length === 0 ? writes.map(() => 'written') : outcomes;
 }
 
-/** As the script takes it: what it is, and at most five values. */
-function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
+/** Encodes a write for the script: its kind and at most five values. */
+function encode(write: RequestWrite, workerId: string): [kind: string, ...ScriptArgument[]] {
   switch (write.type) {
     case 'progress': {
       const { type, progress, of, isOfText = false } = write;
@@ -85,9 +100,9 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       const { type, index, offset, text, done, facts, of } = write;
       const whole = type === 'snapshot' && write.isWhole && { isWhole: true, changedFrom: write.changedFrom };
       const body = JSON.stringify({ type, index, offset, text, done, facts, ...whole });
-      const told = { type, index, offset: offset + text.length, text: '', done, isWhole: true };
+      const liveBody = { type, index, offset: offset + text.length, text: '', done, isWhole: true };
       return whole
-        ? ['snapshot', body, index, JSON.stringify(told)]
+        ? ['snapshot', body, index, JSON.stringify(liveBody)]
         : ['event', body, '', of?.done ?? '', of?.total ?? 0, index];
     }
     case 'reset': {
@@ -105,39 +120,50 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       return ['checkpoint', write.index, write.data, write.done, write.origin ?? ''];
     case 'release':
       return ['release', write.slots];
-    case 'end': {
-      const { end } = write;
-      const error = end.state === 'failed' ? JSON.stringify(end.error) : '';
-      return ['end', end.state, error, end.state === 'succeeded' ? end.outputs : 0];
-    }
+    case 'end':
+      return encodeEnd(write.end, workerId);
     case 'give-back':
-      return ['give-back', write.reason];
+      return ['give-back', write.reason, encodeFailure(write.failure, workerId)];
   }
+}
+
+function encodeEnd(end: RequestEnd, workerId: string): [kind: 'end', ...ScriptArgument[]] {
+  if (end.state !== 'failed') return ['end', end.state, '', end.state === 'succeeded' ? end.outputs : 0, ''];
+  return ['end', end.state, JSON.stringify(end.error), 0, encodeFailure(end.failure, workerId)];
+}
+
+function encodeFailure(failure: Failure | undefined, worker: string): string {
+  if (failure === undefined) return '';
+  const { code, message } = failure;
+  // requeue.lua matches `code` as the first field.
+  return JSON.stringify({ code, message: message.slice(0, maxFailureLength), worker });
 }
 
 export interface SplitOutputOptions {
   index: number;
   contentType: string;
   data: Uint8Array;
-  /** What Redis is to hold of it (`keepBytes`); the bytes themselves by default. */
-  held?: Held;
-  /** What the pipeline says about it, such as seed and size. */
-  facts: Facts;
-  /** Bytes of one chunk; rounded down to a multiple of 3, so that base64 of the chunks can be joined. */
-  chunkBytes: number;
+  /** Value to write to Redis (from `storeBytes`); the bytes themselves by default. */
+  stored?: StoredValue;
+  /** Metadata from the pipeline, such as seed and size. */
+  facts: Metadata;
+  /** Size of a chunk in bytes, a multiple of 3, so that the base64 of chunks can be concatenated. */
+  chunkBytes?: number;
 }
 
-/** A finished output as the writes that store it, one for each chunk; the last one makes it readable. */
+/** An image of 512 × 512 pixels takes one chunk. */
+const defaultChunkBytes = 409_599;
+
+/** Splits a finished output into the writes that store it, one per chunk; the last one makes it readable. */
 export function splitOutput(
   delivery: Delivery,
-  { index, contentType, data, held = data, facts, chunkBytes }: SplitOutputOptions,
+  { index, contentType, data, stored: held = data, facts, chunkBytes: size = defaultChunkBytes }: SplitOutputOptions,
 ): RequestWrite[] {
-  const size = Math.max(3, chunkBytes - (chunkBytes % 3));
   const chunks = Math.max(1, Math.ceil(data.byteLength / size));
   const info: OutputInfo = { ...facts, index, contentType, bytes: data.byteLength, chunks };
   return Array.from({ length: chunks }, (_value, chunkIndex) => {
     const from = chunkIndex * size;
-    const chunk = encodeHeld(held, from, Math.min(from + size, data.byteLength));
+    const chunk = encodeStoredValue(held, from, Math.min(from + size, data.byteLength));
     return { type: 'chunk', delivery, info, chunkIndex, data: chunk };
   });
 }

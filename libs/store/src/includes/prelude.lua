@@ -1,9 +1,9 @@
--- In front of every script. Its one key is `<prefix>:v2:{<model>}`: all that it builds names for has that hash tag and lives in one
--- slot. Names as in connection/keys.ts.
+-- Prepended to every script. The one key is `<prefix>:v3:{<model>}`: all key names are built from it, share its hash
+-- tag and live in one slot. Names as in connection/keys.ts.
 local base = KEYS[1]
 local function key(kind, id) return base .. ':' .. kind .. ':' .. id end
 
--- By Redis, ms: callers' clocks differ. One moment for all of a script.
+-- Returns the time of Redis in ms, because clocks of callers differ. It is the same throughout a script.
 local scriptMs
 local function timeMs()
   if scriptMs then return scriptMs end

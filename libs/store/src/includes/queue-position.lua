@@ -1,32 +1,36 @@
--- Who is served next: what ran before (`front`), then start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996) over owners, with
--- priority and arrival inside an owner's line. A place in `places` has a start tag, in virtual time: what its owner's places before
--- it cost, divided by the weight. Places are an owner's and not a request's: the n-th of its line has the n-th of them. So
--- whatever comes, overtakes or leaves touches one place and one member of a line, and a rank in `places` is a queue position.
-local frontKey, placesKey, sharesKey, waitingKey = base .. ':front', base .. ':places', base .. ':shares', base .. ':waiting'
+-- Dispatch order: requeued requests first (`front`), then start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996)
+-- over owners, by priority and arrival within the queue of an owner (`queued`). A place in `places` has a start tag in
+-- virtual time: the cost of the owner's places before it, divided by the weight. Places belong to owners, not to
+-- requests: the n-th request in the queue of an owner has the owner's n-th place. So a change touches one place and one
+-- member of `queued`, and a rank in `places` is a queue position.
+local frontKey, placesKey = base .. ':front', base .. ':places'
+local sharesKey, waitingKey = base .. ':shares', base .. ':waiting'
 local firstNumber = 1000000000
 
--- Equal tags go by number, so an owner's places keep their order.
+-- Returns the member of `places`. Equal tags sort by number, so the places of an owner stay in order.
 local function placeOf(owner, number)
   return string.format('%010d', number) .. owner
 end
 
--- The numbers of an owner's first and last place, where in virtual time its next service begins, and what time that is now; over all
--- owners how many have places, and what all that waits costs.
+-- Returns the state of fair queueing. Of the owner: numbers of its first and last place, and `finish`, the virtual time
+-- at which its next service begins. Of all owners: the virtual time `now`, how many owners have places (`owners`), and
+-- the cost of the queue.
 local function sharesOf(owner)
-  local first, last, finish, now, lines, cost = unpack(redis.call('HMGET', sharesKey,
-    'first:' .. owner, 'last:' .. owner, 'finish:' .. owner, 'now', 'lines', 'cost'))
-  return { first = tonumber(first) or firstNumber, last = tonumber(last) or firstNumber - 1, finish = tonumber(finish) or 0,
-    now = tonumber(now) or 0, lines = tonumber(lines) or 0, cost = tonumber(cost) or 0 }
+  local first, last, finish, now, owners, cost = unpack(redis.call('HMGET', sharesKey,
+    'first:' .. owner, 'last:' .. owner, 'finish:' .. owner, 'now', 'owners', 'cost'))
+  return { first = tonumber(first) or firstNumber, last = tonumber(last) or firstNumber - 1,
+    finish = tonumber(finish) or 0, now = tonumber(now) or 0, owners = tonumber(owners) or 0,
+    cost = tonumber(cost) or 0 }
 end
 
--- How many go before it; nil when it does not wait.
+-- Returns the number of requests ahead; nil if the request is not queued.
 local function positionOf(id, owner, shares)
-  local rank = redis.call('ZRANK', key('line', owner), id)
+  local rank = redis.call('ZRANK', key('queued', owner), id)
   if not rank then return redis.call('ZRANK', frontKey, id) or nil end
   return redis.call('ZCARD', frontKey) + redis.call('ZRANK', placesKey, placeOf(owner, shares.first + rank))
 end
 
--- What they cost, taken as the mean of all that waits. A string, as Redis cuts the fractions of numbers off.
+-- Estimates the cost of the requests ahead by the mean cost in the queue. A string: Redis truncates numbers.
 local function costAhead(position, shares)
   if not position or position == 0 then return '0' end
   return tostring(shares.cost * position / redis.call('ZCARD', waitingKey))

@@ -1,69 +1,74 @@
 import { randomBytes } from 'node:crypto';
 import { modelOfShard, type RequestEnvelope } from '@darkroom/core';
-import { type AskBytes, askBytesPlainly, type Attachments, keepAttachments } from '../bytes/attachments.ts';
+import { type CallBytes, callBytesDirectly, type Attachments, storeAttachments } from '../bytes/attachments.ts';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 export interface AdmitRequestOptions {
-  /** Refuse when this many requests of the model wait already. */
+  /** Refuse if this many requests of the model are queued. */
   queueMaxLength: number;
-  /** What to do while no worker has the model. */
+  /** Behavior if no worker serves the model. */
   unserved: 'accept' | 'refuse';
-  /** The owner's part of the service beside other owners with waiting work. */
+  /** Weight of the owner in fair queueing. */
   weight?: number | undefined;
-  /** Refuse when the owner has this many queued and running, over all models. */
+  /** Refuse if the owner has this many open requests (queued and running) over all models. */
   openRequestsMax?: number | undefined;
-  /** Refuse what could make the owner's requests of this model keep more bytes than this. */
+  /** Bytes that the owner's requests of this model may store: refuse this one, or let it fail once they store more. */
   ownerMaxBytes?: number | undefined;
-  /** Where else the owner's open requests are counted, all shards of all models: each has its own slot, so this part is a moment old. */
+  /**
+   * Other shards of all models that count towards the owner's limits. Each is in its own slot, so these counts may be
+   * slightly stale.
+   */
   otherShards?: readonly string[];
-  /** What is kept of the envelope once the request has ended; all of it, if absent. */
+  /** Replaces the envelope once the request has ended; the full envelope is retained if absent. */
   promptless?: RequestEnvelope | undefined;
-  /** What came with it: all that `envelope.attachments` names. */
+  /** Exactly those that `envelope.attachments` names. */
   attachments?: Attachments | undefined;
-  /** Waits for where they are kept; for as long as that takes, if absent. */
-  askBytes?: AskBytes | undefined;
+  /** Bounds the wait for the byte store; unbounded if absent. */
+  callBytes?: CallBytes | undefined;
 }
 
-/** `kept`: bytes that the owner's requests keep, or may come to; `bytes`: what this one may come to. */
+/** `bytes`: what the owner's requests store. */
 export type AdmitRequestResult =
   | { status: 'admitted'; position: number; isPossible: boolean; costAhead: number }
   | { status: 'overloaded'; waiting: number; costAhead: number }
   | { status: 'limited'; open: number }
-  | { status: 'over-budget'; bytes: number; kept: number }
+  | { status: 'over-budget'; bytes: number }
   | { status: 'unserved' }
+  | { status: 'forgotten' }
   | { status: 'duplicate' };
 
 /**
- * Stores a request in its owner's line, or refuses it and stores nothing. Safe to send twice. One round trip, and one more where limits of
- * its owner are counted elsewhere, too.
+ * Adds a request to the queue of its owner, or refuses it and stores nothing. Safe to send twice. One round trip, and
+ * one more if other shards count towards a limit.
  *
- * @throws DarkroomError `unavailable` when what came with it cannot be kept now.
+ * @throws DarkroomError `unavailable` when its attachments cannot be stored.
  */
 export async function admitRequest(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  { openRequestsMax, ownerMaxBytes, otherShards = [], unserved, queueMaxLength, ...kept }: AdmitRequestOptions,
+  { openRequestsMax, ownerMaxBytes, otherShards = [], unserved, queueMaxLength, ...rest }: AdmitRequestOptions,
 ): Promise<AdmitRequestResult> {
-  const { owner, model, bytes } = envelope;
+  const { owner, model } = envelope;
   const siblings = otherShards.filter((shard) => modelOfShard(shard) === model);
   const isOpenLimited = openRequestsMax !== undefined;
-  const isSpread = ownerMaxBytes !== undefined && siblings.length > 0;
-  // Where nothing is to be counted, nothing is waited for.
+  const isSharded = ownerMaxBytes !== undefined && siblings.length > 0;
+  // Skip the round trip if there is nothing to count.
   const counts =
-    (isOpenLimited || isSpread) &&
+    (isOpenLimited || isSharded) &&
     (await Promise.all([
       isOpenLimited ? countOpen(store, owner, otherShards) : 0,
-      isSpread ? countBytes(store, owner, siblings) : 0,
+      isSharded ? countBytes(store, owner, siblings) : 0,
     ]));
-  const [openElsewhere, keptElsewhere] = counts || [0, 0];
+  const [openElsewhere, bytesElsewhere] = counts || [0, 0];
   const limits = {
     queued: queueMaxLength,
     servedOnly: unserved === 'refuse',
     open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - openElsewhere),
-    bytes: ownerMaxBytes === undefined ? undefined : Math.max(0, ownerMaxBytes - keptElsewhere),
+    bytes: ownerMaxBytes,
+    bytesElsewhere,
   };
-  const reply = (await runAdmission(store, envelope, { limits, ...kept })) as AdmissionReply;
+  const reply = (await runAdmission(store, envelope, { limits, ...rest })) as AdmissionReply;
   switch (reply[0]) {
     case 'admitted':
       return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1, costAhead: Number(reply[3]) };
@@ -72,8 +77,9 @@ export async function admitRequest(
     case 'limited':
       return { status: 'limited', open: reply[1] + openElsewhere };
     case 'over-budget':
-      return { status: 'over-budget', bytes, kept: reply[1] + keptElsewhere };
+      return { status: 'over-budget', bytes: reply[1] + bytesElsewhere };
     case 'unserved':
+    case 'forgotten':
     case 'duplicate':
       return { status: reply[0] };
   }
@@ -83,41 +89,47 @@ type AdmissionReply =
   | ['admitted', position: number, isPossible: 0 | 1, costAhead: string]
   | ['overloaded', waiting: number, costAhead: string]
   | ['limited' | 'over-budget', number]
-  | ['unserved' | 'duplicate'];
+  | ['unserved' | 'forgotten' | 'duplicate'];
 
 interface Limits {
-  /** Most that wait. */
+  /** Max queue length. */
   queued?: number;
   servedOnly?: boolean;
-  /** Of the owner, in this shard. */
-  open?: number | undefined;
-  bytes?: number | undefined;
+  /** Open requests of the owner in this shard. */
+  open?: number;
+  /** Bytes of the owner in all shards, and those that it stores in the other ones. */
+  bytes?: number;
+  bytesElsewhere?: number;
 }
 
-/** admit-request.lua; `limits` as there, none for a retry (`retryOf`: the failed request). What dispatch, order and ends need of an envelope is given to it as facts: it never reads JSON again. */
+/**
+ * Runs admit-request.lua. `limits`: none for a retry; `retryOf`: the failed request. Passes all fields that dispatch,
+ * ordering and ends need as arguments, so that scripts never parse the envelope.
+ */
 export async function runAdmission(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  options: Pick<AdmitRequestOptions, 'weight' | 'promptless' | 'attachments' | 'askBytes'> & {
+  options: Pick<AdmitRequestOptions, 'weight' | 'promptless' | 'attachments' | 'callBytes'> & {
     limits?: Limits;
     retryOf?: string;
   },
 ): Promise<unknown> {
-  const { limits = {}, weight = 1, promptless, attachments, askBytes = askBytesPlainly, retryOf = '' } = options;
-  const { id, owner, webhook, kind, trace = '', cost, slots, outputs, shapeKey, bytes, priority } = envelope;
+  const { limits = {}, weight = 1, promptless, attachments, callBytes = callBytesDirectly, retryOf = '' } = options;
+  const { id, owner, webhook, kind, trace = '', cost, slots, outputs, shapeKey, priority } = envelope;
   const { timeoutMs, startTimeoutMs } = envelope;
-  // Of this call: the same command sent again is told from another submit under the same id.
+  // Id of this call: distinguishes a resent command from another submit with the same request id.
   const admission = randomBytes(6).toString('base64url');
   const texts = [id, owner, JSON.stringify(envelope), optional(promptless), optional(webhook && { ...webhook, kind })];
-  const facts = [weight, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs, store.resultTtlMs];
-  const { queued = '', servedOnly = false, open = '', bytes: most = '' } = limits;
-  const values = [...texts, retryOf, trace, admission, ...facts, queued, servedOnly ? '1' : '', open, most];
+  const fields = [weight, cost, slots, outputs, shapeKey, priority, timeoutMs, startTimeoutMs, store.resultTtlMs];
+  const { queued = '', servedOnly = false, open = '', bytes = '', bytesElsewhere = 0 } = limits;
+  const values = [...texts, retryOf, trace, admission, ...fields, queued, servedOnly ? '1' : '', open, bytes];
+  values.push(bytesElsewhere, store.maxAttempts);
   const keys = store.keysOfRequest(id)!;
   if (attachments === undefined) return runScript(store, 'requests/admit-request', keys, values);
-  const kept = await askBytes(() => keepAttachments(store, id, attachments));
-  const reply = await runScript(store, 'requests/admit-request', keys, [...values, ...kept.values]);
-  // What nobody hears of here, the janitor finds.
-  if ((reply as [string])[0] !== 'admitted') await askBytes(() => kept.remove()).catch(() => {});
+  const stored = await callBytes(() => storeAttachments(store, id, attachments));
+  const reply = await runScript(store, 'requests/admit-request', keys, [...values, ...stored.values]);
+  // If the removal fails, the janitor sweeps the files.
+  if ((reply as [string])[0] !== 'admitted') await callBytes(() => stored.remove()).catch(() => {});
   return reply;
 }
 
@@ -126,10 +138,13 @@ async function countOpen(store: StoreConnection, owner: string, shards: readonly
   return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
 }
 
-/** What the owner's requests keep there, and may come to; also what is about to be over, if no request of the owner came there since. */
+/**
+ * Counts bytes that the owner's requests in these shards store. Includes expired results until the owner's next
+ * admission there.
+ */
 async function countBytes(store: StoreConnection, owner: string, shards: readonly string[]): Promise<number> {
-  const counts = await Promise.all(shards.map((shard) => store.redis.hvals(store.keysOf(shard).bytes(owner))));
-  return counts.flat().reduce((sum, bytes) => sum + Number(bytes), 0);
+  const totals = await Promise.all(shards.map((shard) => store.redis.hget(store.keysOf(shard).bytes(owner), 'total')));
+  return totals.reduce((sum, bytes) => sum + Number(bytes ?? 0), 0);
 }
 
 function optional(value: unknown): string {

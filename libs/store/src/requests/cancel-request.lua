@@ -1,5 +1,5 @@
--- Cancels what waits at once, and asks the worker to drop what runs.
--- ARGV: 1 id, 2 owner, or '*' for ourselves
+-- Cancels a queued request at once, and sends a cancel message to the worker of a running one.
+-- ARGV: 1 id, 2 owner, or '*' for any owner
 -- Returns: {'canceled'} | {'canceling'} | {'ended', state} | {'missing'}
 --- @include "worker-pool"
 --- @include "end-request"
@@ -11,6 +11,6 @@ if state == 'queued' then
   return { 'canceled' }
 end
 if state ~= 'running' then return { 'ended', state } end
--- The flag stays until the request ends: whoever has to requeue it sees it.
-if redis.call('HSETNX', request, 'cancel', '1') == 1 then cancelAt(worker, id, token) end
+-- The flag stays until the request ends: if it is requeued instead, `requeue` cancels it.
+if redis.call('HSETNX', request, 'cancel', '1') == 1 then sendCancel(worker, id, token) end
 return { 'canceling' }

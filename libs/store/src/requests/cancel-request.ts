@@ -8,7 +8,10 @@ export type CancelRequestResult =
   | { status: 'ended'; state: TerminalState }
   | Missing;
 
-/** Cancels a waiting request at once; a running one is asked to leave at its next step; one of another owner is `unknown`. Safe to call twice. One round trip. */
+/**
+ * Cancels a queued request at once, or signals the worker of a running request, which cancels it at its next step.
+ * Returns `unknown` for a request of another owner. Safe to call twice. One round trip.
+ */
 export async function cancelRequest(
   store: StoreConnection,
   id: string,

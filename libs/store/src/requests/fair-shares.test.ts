@@ -1,6 +1,6 @@
-/** Who is served next: owners with waiting work by weight, an owner's own requests by priority and arrival. */
+/** Fair queueing: owners with queued requests share by weight; requests of one owner go by priority, then arrival. */
 import {
-  age,
+  backdateRequest,
   dispatchNext,
   openTestStore,
   seedRequest,
@@ -8,14 +8,14 @@ import {
   seedRunning,
   seedWorker,
   testEnvelope,
-  write,
+  writeNow,
 } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { admitRequest, cancelRequest, expireRequests, readRequest, readStats, type StoreConnection } from '../index.ts';
+import { admitRequest, cancelRequest, expireRequests, readRequest, type StoreConnection } from '../index.ts';
 
 const admission = { queueMaxLength: 10_000, unserved: 'accept' } as const;
 
-/** With one worker that never fills up. */
+/** Opens a store with one worker that never fills up. */
 async function openServed(): Promise<StoreConnection> {
   const store = openTestStore();
   await seedWorker(store, { capacity: 100_000 });
@@ -40,7 +40,7 @@ async function take(store: StoreConnection, count: number): Promise<string[]> {
   return (await dispatchNext(store, count)).map(({ id }) => id);
 }
 
-/** The owners of what comes out next, as a word of their first letters. */
+/** Leases the next requests and returns the first letters of their owners. */
 async function served(store: StoreConnection, count: number): Promise<string> {
   const owners = await Promise.all(
     (await take(store, count)).map((id) => store.redis.hget(store.keysOf('tiny').request(id), 'owner')),
@@ -54,7 +54,7 @@ async function positionOf(store: StoreConnection, id: string): Promise<number | 
 }
 
 describe('sharing', () => {
-  it('one owner with a thousand requests does not make the one of another wait', async () => {
+  it('serves the only request of one owner next to a thousand of another', async () => {
     const store = await openServed();
     await submitMany(store, 'alice', 1000);
     await take(store, 8);
@@ -63,7 +63,7 @@ describe('sharing', () => {
     expect(await served(store, 2)).toContain('b');
   });
 
-  it('owners with waiting work take turns, and by their weights', async () => {
+  it('serves owners in proportion to their weights', async () => {
     const store = await openServed();
     await submitMany(store, 'alice', 20);
     await submitMany(store, 'bob', 20, { weight: 3 });
@@ -72,23 +72,23 @@ describe('sharing', () => {
     expect(word.slice(0, 8).match(/b/g)).toHaveLength(6);
   });
 
-  it('shares what requests cost, not their number', async () => {
+  it('shares cost, not the number of requests', async () => {
     const store = await openServed();
     await submitMany(store, 'alice', 20, { cost: 5 });
     await submitMany(store, 'bob', 20, { cost: 1 });
     expect((await served(store, 12)).match(/a/g)).toHaveLength(2);
   });
 
-  it('an owner who was away has saved nothing up', async () => {
+  it('gives an idle owner no credit for the time it was idle', async () => {
     const store = await openServed();
     await submitMany(store, 'alice', 50);
     await take(store, 30);
     await submitMany(store, 'bob', 20);
-    // Half, and one for what of the last service is over.
+    // Half, plus one because of the service that is just ending.
     expect((await served(store, 10)).match(/b/g)!.length).toBeLessThanOrEqual(6);
   });
 
-  it('an owner who sends one at a time gets no more than its share', async () => {
+  it('gives an owner that submits one request at a time no more than its share', async () => {
     const store = await openServed();
     await submitMany(store, 'alice', 20);
     await submit(store, 'bob', { cost: 5 });
@@ -101,25 +101,25 @@ describe('sharing', () => {
     expect(word.match(/b/g)).toHaveLength(2);
   });
 
-  it('cancelled and expired requests give their share back', async () => {
+  it('returns the share of canceled and expired requests to their owner', async () => {
     const store = await openServed();
     const dropped = await submitMany(store, 'alice', 10);
     const overdue = await submitMany(store, 'alice', 10, { timeoutMs: 600_000 });
     const last = await submit(store, 'alice');
     await submitMany(store, 'bob', 3);
     await Promise.all(dropped.map((id) => cancelRequest(store, id)));
-    for (const id of overdue) await age(store, testEnvelope({ id }), 600_000);
+    for (const id of overdue) await backdateRequest(store, testEnvelope({ id }), 600_000);
     expect(await expireRequests(store, 'tiny')).toHaveLength(overdue.length);
     expect(await positionOf(store, last)).toBe(0);
-    // What comes new pays for nothing that was never served.
+    // New requests are not charged for those that were never served.
     await take(store, 1);
     await submit(store, 'alice');
     expect((await served(store, 2)).match(/b/g)).toHaveLength(1);
   });
 });
 
-describe('inside an owner', () => {
-  it('serves by priority, then arrival, in the places that the owner has', async () => {
+describe('requests of one owner', () => {
+  it('are served by priority, then arrival, in the places of that owner', async () => {
     const store = await openServed();
     const [first, second] = await submitMany(store, 'alice', 2);
     const other = await submitMany(store, 'bob', 2);
@@ -127,7 +127,7 @@ describe('inside an owner', () => {
     expect(await take(store, 5)).toEqual([urgent, other[0], first, other[1], second]);
   });
 
-  it('a request of the highest priority takes nothing from another owner', async () => {
+  it('of the highest priority take no share from another owner', async () => {
     const store = await openServed();
     await submitMany(store, 'alice', 10, { priority: 1 });
     await submitMany(store, 'bob', 10, { priority: 10 });
@@ -135,9 +135,9 @@ describe('inside an owner', () => {
   });
 });
 
-it('positions are the order in which requests come out, whatever was sent, cancelled and given back', async () => {
+it('queue positions equal the dispatch order after random submits, cancels and requeues', async () => {
   const store = await openServed();
-  const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+  const worker = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
   const ids: string[] = [];
   let seed = 7;
   const draw = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below;
@@ -148,7 +148,8 @@ it('positions are the order in which requests come out, whatever was sent, cance
     if (draw(5) === 0) await cancelRequest(store, ids[draw(ids.length)]!);
     if (draw(10) > 0) continue;
     const [delivery] = await dispatchNext(store);
-    if (draw(2) === 0) await write(store, worker, { type: 'give-back', delivery: delivery!, reason: 'worker_stopped' });
+    if (draw(2) === 0)
+      await writeNow(store, worker, { type: 'give-back', delivery: delivery!, reason: 'worker_stopped' });
   }
   const waiting: [string, number][] = [];
   for (const id of ids) {
@@ -166,17 +167,17 @@ it('positions are the order in which requests come out, whatever was sent, cance
   expect(await store.redis.exists(keys.places, keys.front, keys.waiting)).toBe(0);
 });
 
-it('what ran before goes before everything that never did', async () => {
+it('dispatches requeued requests before all that never ran', async () => {
   const store = openTestStore();
   const { worker, delivery } = await seedRunning(store, { owner: 'alice' });
   await submit(store, 'bob');
   await submit(store, 'alice', { priority: 1 });
-  await write(store, worker, { type: 'give-back', delivery, reason: 'worker_stopped' });
+  await writeNow(store, worker, { type: 'give-back', delivery, reason: 'worker_stopped' });
   expect(await positionOf(store, delivery.id)).toBe(0);
   expect(await take(store, 1)).toEqual([delivery.id]);
 });
 
-it('what waits ahead is counted by what it costs', async () => {
+it('reports the cost of the requests ahead in the queue', async () => {
   const store = await openServed();
   await submitMany(store, 'alice', 4, { cost: 3 });
   const last = await seedRequest(store, { owner: 'alice', cost: 3 });
@@ -187,7 +188,7 @@ it('what waits ahead is counted by what it costs', async () => {
 });
 
 describe('a full queue', () => {
-  it('is full for the owner who filled it, and has places for others', async () => {
+  it('refuses the owner that filled it, and admits an equal share of others', async () => {
     const store = await openServed();
     const few = { ...admission, queueMaxLength: 10 };
     const more = (owner: string) => admitRequest(store, testEnvelope({ owner }), few);
@@ -201,7 +202,7 @@ describe('a full queue', () => {
   });
 });
 
-it('an owner at its limit of open requests is refused, over all models, until one ends', async () => {
+it('refuses an owner at its limit of open requests over all models, until one ends', async () => {
   const store = openTestStore();
   const limited = { ...admission, openRequestsMax: 3, otherShards: ['small'] };
   const first = testEnvelope({ owner: 'alice' });
@@ -212,26 +213,4 @@ it('an owner at its limit of open requests is refused, over all models, until on
   expect(await admitRequest(store, testEnvelope({ owner: 'bob' }), limited)).toMatchObject({ status: 'admitted' });
   await cancelRequest(store, first.id);
   expect(await admitRequest(store, testEnvelope({ owner: 'alice' }), limited)).toMatchObject({ status: 'admitted' });
-});
-
-it('an owner whose requests might keep too many bytes is refused, and what ended ones keep counts', async () => {
-  const store = openTestStore();
-  const budget = { ...admission, ownerMaxBytes: 2500 };
-  const ask = (owner: string) => admitRequest(store, testEnvelope({ owner, bytes: 1000 }), budget);
-  const { worker, delivery } = await seedRunning(store, { owner: 'alice', bytes: 1000 });
-  expect(await ask('alice')).toMatchObject({ status: 'admitted' });
-  expect(await ask('alice')).toEqual({ status: 'over-budget', bytes: 1000, kept: 2000 });
-  expect(await ask('bob')).toMatchObject({ status: 'admitted' });
-  const info = { index: 0, contentType: 'image/png', bytes: 600, chunks: 1 };
-  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.alloc(600) });
-  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
-  // 600 of the first, and the second may come to 1000.
-  expect(await ask('alice')).toEqual({ status: 'over-budget', bytes: 1000, kept: 1600 });
-  const keys = store.keysOf('tiny');
-  const kept = Object.keys(await store.redis.hgetall(keys.bytes('alice'))).find((field) => field !== 'open');
-  await store.redis.hdel(keys.bytes('alice'), kept!);
-  await store.redis.hset(keys.bytes('alice'), '1', 600);
-  expect(await ask('alice')).toMatchObject({ status: 'admitted' });
-  expect(await store.redis.hget(keys.bytes('alice'), '1')).toBeNull();
-  expect((await readStats(store, 'tiny')).queued).toBe(3);
 });

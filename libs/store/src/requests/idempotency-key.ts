@@ -1,7 +1,7 @@
 /**
- * Idempotency keys: the same key and body are the same request, on any replica and however many send it at once. Every
- * sender submits under the id that the first one claimed, and admit-request.lua stores an id once: nobody has to wait
- * for anybody, and a process that dies after its claim leaves nothing to clean up.
+ * Idempotency keys: the same key and body map to the same request, on any replica and under concurrency. All senders
+ * submit under the id that the first one claimed, and admit-request.lua stores an id once. So no sender waits for
+ * another, and a process that dies after its claim leaves nothing to clean up.
  */
 import { createHash } from 'node:crypto';
 import { runScript } from '../connection/scripts.ts';
@@ -9,19 +9,19 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 
 export interface IdempotencyKey {
   owner: string;
-  /** As the client sent it; only a hash of it is stored. */
+  /** From the client; only its hash is stored. */
   key: string;
 }
 
-/** `mine`: submit the request under this id, which may be there already. `wasStored`: it was once, for sure. */
+/** `mine`: submit the request under this id, which may be stored already. `wasStored`: it was certainly stored. */
 export type ClaimResult = { status: 'mine' | 'conflict'; id: string; wasStored: boolean };
 
-/** How long a refused request's key is kept: for retries that are under way. */
+/** TTL of the key of a refused request, for retries that are under way. */
 const refusedTtlMs = 60_000;
 
 /**
- * `fingerprint`: a hash that tells bodies apart; `newId`: the request's if the key is new; `ttlMs`: how long the key is kept, as long
- * as the result may be; `expiredId`: one that the key stood for and whose time is over. One round trip.
+ * Claims a key. `fingerprint`: hash of the body; `newId`: id of the request if the key is new; `ttlMs`: TTL of the key,
+ * at least that of the result; `expiredId`: an expired request that the key mapped to. One round trip.
  */
 export async function claimIdempotencyKey(
   store: StoreConnection,
@@ -34,7 +34,7 @@ export async function claimIdempotencyKey(
   return { status, id, wasStored: state === 'stored' };
 }
 
-/** What a key stands for, if anything; claims nothing. One round trip. */
+/** Returns the request that a key maps to, without claiming the key. One round trip. */
 export async function readIdempotencyKey(
   store: StoreConnection,
   key: IdempotencyKey,
@@ -43,7 +43,7 @@ export async function readIdempotencyKey(
   return id && fingerprint ? { id, fingerprint } : undefined;
 }
 
-/** Says what became of the request. One round trip, which need not be waited for. */
+/** Records the outcome of the request. One round trip, which callers need not await. */
 export async function settleIdempotencyKey(
   store: StoreConnection,
   key: IdempotencyKey,

@@ -4,8 +4,8 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 /**
- * Counts one more of a subject, in Redis, so that replicas agree; limits of different names do not touch. The window of a subject
- * begins with its first request after the last one's end. One round trip.
+ * Creates a fixed-window rate limiter with counters in Redis, shared by all replicas; limiters of different names are
+ * independent. The window of a subject begins with its first request. One round trip per call.
  */
 export function createRateLimiter(
   store: StoreConnection,
@@ -17,13 +17,13 @@ export function createRateLimiter(
     points: limit,
     duration: windowS,
   });
-  /** `remaining`: left in this window; `resetMs`: until it ends. */
+  /** `remaining`: requests left in this window; `resetMs`: until it ends. */
   return async (subject: string): Promise<{ isAllowed: boolean; remaining: number; resetMs: number }> => {
     try {
       const { remainingPoints, msBeforeNext } = await limiter.consume(subject);
       return { isAllowed: true, remaining: remainingPoints, resetMs: msBeforeNext };
     } catch (refusal) {
-      // The library rejects with a result when the limit is reached, and with an error when Redis is away.
+      // consume() rejects with a RateLimiterRes at the limit, and with an error if Redis is unavailable.
       if (!(refusal instanceof RateLimiterRes)) throw refusal;
       return { isAllowed: false, remaining: 0, resetMs: refusal.msBeforeNext };
     }

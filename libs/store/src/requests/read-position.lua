@@ -1,6 +1,6 @@
--- How long a request has yet to wait.
+-- Reads the queue position of a request.
 -- ARGV: 1 id, 2 owner
--- Returns: {position, possible 0|1, cost of the requests ahead} | {} (it does not wait any more)
+-- Returns: {position, possible 0|1, cost of the requests ahead} | {} (it is not queued any more)
 --- @include "queue-position"
 --- @include "served"
 local shares = sharesOf(ARGV[2])

@@ -3,13 +3,13 @@ import { systemKeys } from '../connection/keys.ts';
 import { readSharedSecret } from '../connection/shared-secret.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-/** For ourselves: everybody's requests. No API key can be called so. */
+/** For internal callers: requests of any owner. No API key can have this name. */
 export const anyOwner = '*';
 
-/** `gone`: its time is over. `unknown`: it never was, or is somebody else's. */
+/** `gone`: the request has expired. `unknown`: it never existed, or belongs to another owner. */
 export type Missing = { status: 'gone' } | { status: 'unknown' };
 
-/** An id for a new request of this owner. The first call of a process waits for Redis, the others do not. */
+/** Creates the id of a new request. The first call of a process waits for Redis, later calls do not. */
 export async function newRequestId(
   store: StoreConnection,
   { model, owner, nowMs }: { model: string; owner: string; nowMs: number },
@@ -17,14 +17,17 @@ export async function newRequestId(
   return createRequestId({ model, owner, nowMs, secret: await readIdSecret(store) });
 }
 
-/** Why nothing of an owner's is kept under an id: the id itself tells. No round trip, but for the first of a process. */
+/**
+ * Returns why no request of this owner is stored under an id; the id is authenticated. No round trip, except for the
+ * first of a process.
+ */
 export async function whyMissing(store: StoreConnection, id: string, owner: string): Promise<Missing> {
   const secret = await readIdSecret(store);
   const isOurs = isOurRequestId(id, { owner: owner === anyOwner ? undefined : owner, secret });
   return { status: isOurs ? 'gone' : 'unknown' };
 }
 
-/** What ids of this system are authenticated with. */
+/** Returns the secret that authenticates request ids. */
 export function readIdSecret(store: StoreConnection): Promise<string> {
   return readSharedSecret(store, systemKeys(store.prefix).idSecret);
 }

@@ -1,7 +1,7 @@
-/** A request's way through the store: one transition per test, seeded by the ones before it. */
+/** Lifecycle of a request in the store: one transition per test. */
 import type { RequestEnvelope } from '@darkroom/core';
 import {
-  age,
+  backdateRequest,
   allKeys,
   type Costs,
   createCostMeter,
@@ -12,7 +12,7 @@ import {
   seedWorker,
   startPrivateRedis,
   testEnvelope,
-  write,
+  writeNow,
 } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
@@ -42,13 +42,13 @@ async function eventTypes(store: StoreConnection, id: string): Promise<string[]>
 }
 
 async function messagesOf(store: StoreConnection, workerId = 'w1'): Promise<unknown[]> {
-  const inbox = openInbox(store, { model: 'tiny', workerId });
+  const inbox = openInbox(store, () => ({ shard: 'tiny', workerId }));
   onTestFinished(() => inbox.close());
   return inbox.next(1);
 }
 
 describe('admitting', () => {
-  it('queues a request with its position; its log is made when there is more to say', async () => {
+  it('queues a request with its position; its event log is created with the second event', async () => {
     const store = openTestStore();
     const first = testEnvelope();
     expect(await admitRequest(store, first, admission)).toEqual({
@@ -79,7 +79,7 @@ describe('admitting', () => {
     expect((await dispatchNext(store, 4)).map(({ id }) => id)).toEqual(order.map(({ id }) => id));
   });
 
-  it('refuses past the limit and without a worker, and stores nothing', async () => {
+  it('refuses when the queue is full or no worker serves the model, and stores nothing', async () => {
     const store = openTestStore();
     const refuse = { queueMaxLength: 100, unserved: 'refuse' } as const;
     expect(await admitRequest(store, testEnvelope(), refuse)).toEqual({ status: 'unserved' });
@@ -90,7 +90,7 @@ describe('admitting', () => {
     expect(await admitRequest(store, testEnvelope(), refuse)).toMatchObject({ status: 'admitted', isPossible: true });
   });
 
-  it('never takes more than the limit under concurrent submits', async () => {
+  it('never exceeds the queue limit under concurrent submits', async () => {
     const store = openTestStore();
     const results = await Promise.all(
       Array.from({ length: 40 }, () => admitRequest(store, testEnvelope(), { ...admission, queueMaxLength: 7 })),
@@ -98,13 +98,13 @@ describe('admitting', () => {
     expect(results.filter(({ status }) => status === 'admitted')).toHaveLength(7);
   });
 
-  it('stores once what is sent again because the answer got lost, and says so to another submit under its id', async () => {
+  it('stores a resent call once after a lost reply, and reports another submit of its id as duplicate', async () => {
     const store = openTestStore();
     const envelope = testEnvelope();
-    const { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs } = envelope;
-    const asked = [cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs];
+    const { owner, cost, slots, outputs, shapeKey, priority, timeoutMs, startTimeoutMs } = envelope;
+    const fields = [cost, slots, outputs, shapeKey, priority, timeoutMs, startTimeoutMs];
     const texts = [envelope.id, owner, JSON.stringify(envelope), '', '', '', '', 'this call'];
-    const values = [...texts, 1, ...asked, 1000, '', '', '', ''];
+    const values = [...texts, 1, ...fields, 1000, '', '', '', '', 0, 3];
     const send = () => runScript(store, 'requests/admit-request', store.keysOf('tiny'), values);
     const first = await send();
     const before = await allKeys(store);
@@ -114,7 +114,7 @@ describe('admitting', () => {
     expect((await readStats(store, 'tiny')).queued).toBe(1);
   });
 
-  it('a waiting request takes at most 1.5 KB beside what it asks for', async () => {
+  it('stores a queued request in at most 1.5 KB of Redis memory beside its envelope', async () => {
     const store = openTestStore();
     const envelopes: RequestEnvelope[] = [];
     const used = async (): Promise<number> => {
@@ -125,13 +125,13 @@ describe('admitting', () => {
     };
     for (let index = 0; index < 1000; index++)
       envelopes.push(await seedRequest(store, { owner: `owner-${index % 10}` }));
-    const asked = envelopes.reduce((sum, envelope) => sum + JSON.stringify(envelope).length, 0);
-    expect(((await used()) - asked) / envelopes.length).toBeLessThan(1500);
+    const envelopeBytes = envelopes.reduce((sum, envelope) => sum + JSON.stringify(envelope).length, 0);
+    expect(((await used()) - envelopeBytes) / envelopes.length).toBeLessThan(1500);
   });
 });
 
 describe('ids', () => {
-  it('say whether they were given out, when nothing is kept any more', async () => {
+  it('distinguish expired requests (gone) from unknown ones when nothing is stored', async () => {
     const store = openTestStore();
     const id = await newRequestId(store, { model: 'tiny', owner: 'alice', nowMs: Date.now() });
     expect(await readRequest(store, id, 'alice')).toEqual({ status: 'gone' });
@@ -144,7 +144,7 @@ describe('ids', () => {
     expect(await allKeys(store)).toEqual([`${store.prefix}:id-secret`]);
   });
 
-  it('are the same for all replicas', async () => {
+  it('are verified by all replicas', async () => {
     const store = openTestStore();
     const replica = openTestStore({ prefix: store.prefix });
     const [id] = await Promise.all([
@@ -156,17 +156,17 @@ describe('ids', () => {
 });
 
 describe('ending', () => {
-  it('ends once: the room comes back, everything has a TTL, previews and checkpoints are gone', async () => {
+  it('ends once: frees slots, sets a TTL on all keys, deletes previews and checkpoints', async () => {
     const store = openTestStore({ resultTtlMs: 50_000 });
     const { worker, delivery } = await seedRunning(store);
     const progress = { index: 0, done: 1, total: 4 };
     const preview = { data: Buffer.from([0, 10, 255, 10]), contentType: 'image/webp' };
-    await write(store, worker, { type: 'preview', delivery, progress, of: { done: 1, total: 4 }, ...preview });
-    await write(store, worker, { type: 'checkpoint', delivery, index: 0, done: 1, data: Buffer.from('state') });
+    await writeNow(store, worker, { type: 'preview', delivery, progress, of: { done: 1, total: 4 }, ...preview });
+    await writeNow(store, worker, { type: 'checkpoint', delivery, index: 0, done: 1, data: Buffer.from('state') });
     expect(await readEvents(store, delivery.id, { after: 2 })).toMatchObject([{ type: 'preview', ...preview }]);
     const end = { type: 'end', delivery, end: { state: 'canceled' } } as const;
-    expect(await write(store, worker, end)).toBe('finished');
-    expect(await write(store, worker, end)).toBe('ended');
+    expect(await writeNow(store, worker, end)).toBe('finished');
+    expect(await writeNow(store, worker, end)).toBe('ended');
     expect(await eventTypes(store, delivery.id)).toEqual(['queued', 'started', 'preview', 'canceled']);
     expect((await readEvents(store, delivery.id, { after: 2 }))[0]).not.toHaveProperty('data');
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1, busy: 0 }, freeSlots: 8, running: 0 });
@@ -175,21 +175,21 @@ describe('ending', () => {
     expect(own).toEqual([keys.events(delivery.id), keys.input(delivery.id), keys.request(delivery.id)]);
     for (const key of own) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
     expect(await store.redis.zcard(keys.deadlines)).toBe(0);
-    expect(await store.redis.exists(keys.open, keys.waiting, keys.places, keys.line(''))).toBe(0);
+    expect(await store.redis.exists(keys.open, keys.waiting, keys.places, keys.queued(''))).toBe(0);
   });
 
-  it('keeps what is not private when it has ended, where that is all that may be kept', async () => {
+  it('deletes private fields at the end if prompts must not be retained', async () => {
     const store = openTestStore();
-    const asked = testEnvelope();
-    await admitRequest(store, asked, { ...admission, promptless: { ...asked, input: {} } });
-    expect(await readRequest(store, asked.id)).toMatchObject({ request: { input: { prompt: 'a test' } } });
-    await cancelRequest(store, asked.id);
-    expect(await readRequest(store, asked.id)).toMatchObject({ request: { input: {} } });
+    const envelope = testEnvelope();
+    await admitRequest(store, envelope, { ...admission, promptless: { ...envelope, input: {} } });
+    expect(await readRequest(store, envelope.id)).toMatchObject({ request: { input: { prompt: 'a test' } } });
+    await cancelRequest(store, envelope.id);
+    expect(await readRequest(store, envelope.id)).toMatchObject({ request: { input: {} } });
     const values = await Promise.all((await allKeys(store)).map((key) => store.redis.dump(key)));
     expect(values.join()).not.toContain('a test');
   });
 
-  it('cancels what waits at once', async () => {
+  it('cancels a queued request at once', async () => {
     const store = openTestStore();
     await seedWorker(store);
     const { id } = await seedRequest(store);
@@ -199,7 +199,7 @@ describe('ending', () => {
     expect(await eventTypes(store, id)).toEqual(['queued', 'canceled']);
   });
 
-  it('asks the worker to drop what runs, and tells its next write', async () => {
+  it('sends a cancel message for a running request, and returns `canceling` to its worker’s next write', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const { id } = delivery;
@@ -211,58 +211,58 @@ describe('ending', () => {
     ]);
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'running', isCanceling: true } });
     const progress = { index: 0, done: 1, total: 4 };
-    expect(await write(store, worker, { type: 'progress', delivery, progress, of: { done: 1, total: 4 } })).toBe(
+    expect(await writeNow(store, worker, { type: 'progress', delivery, progress, of: { done: 1, total: 4 } })).toBe(
       'canceling',
     );
-    expect(await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('finished');
+    expect(await writeNow(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('finished');
     expect(await stateOf(store, id)).toBe('canceled');
   });
 
-  it('expires by the start deadline only what has not started, by the deadline everything', async () => {
+  it('expires queued requests at their start deadline, and all at their deadline', async () => {
     const store = openTestStore();
     const times = { startTimeoutMs: 60_000, timeoutMs: 90_000 };
     const running = testEnvelope(times);
     const { worker, delivery } = await seedRunning(store, running);
     const waiting = await seedRequest(store, times);
     expect(await expireRequests(store, 'tiny')).toEqual([]);
-    for (const envelope of [running, waiting]) await age(store, envelope, 60_000);
+    for (const envelope of [running, waiting]) await backdateRequest(store, envelope, 60_000);
     expect(await expireRequests(store, 'tiny')).toEqual([waiting.id]);
-    // Leased between the janitor's look and its script: it has started in time.
+    // Leased between the janitor's read and its script: it has started in time.
     await store.redis.zadd(store.keysOf('tiny').deadlines, 0, running.id);
     expect(await expireRequests(store, 'tiny')).toEqual([]);
     expect(await stateOf(store, running.id)).toBe('running');
-    await age(store, running, 30_000);
+    await backdateRequest(store, running, 30_000);
     expect(await expireRequests(store, 'tiny')).toEqual([running.id]);
     expect(await expireRequests(store, 'tiny')).toEqual([]);
-    // Its worker is told, and lets go of the room.
+    // Its worker gets a cancel message and releases the slots.
     expect(await messagesOf(store)).toContainEqual({ type: 'cancel', ...delivery });
-    expect(await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('ended');
+    expect(await writeNow(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('ended');
     expect(await eventTypes(store, running.id)).toEqual(['queued', 'started', 'expired']);
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, freeSlots: 8 });
   });
 
-  it('many deadlines of one owner at once are looked at a hundred at a time', async () => {
+  it('expires requests in batches of a hundred', async () => {
     const store = openTestStore();
     const overdue = [];
     for (let index = 0; index < 250; index++) overdue.push(await seedRequest(store));
-    const kept = await seedRequest(store);
-    for (const envelope of overdue) await age(store, envelope, 600_000);
+    const open = await seedRequest(store);
+    for (const envelope of overdue) await backdateRequest(store, envelope, 600_000);
     const calls = vi.spyOn(
       store.redis as unknown as Record<string, () => Promise<unknown>>,
       'requests/expire-requests',
     );
     expect((await expireRequests(store, 'tiny')).toSorted()).toEqual(overdue.map(({ id }) => id).toSorted());
     expect(calls).toHaveBeenCalledTimes(3);
-    expect(await readRequest(store, kept.id)).toMatchObject({ request: { queuePosition: 0 } });
+    expect(await readRequest(store, open.id)).toMatchObject({ request: { queuePosition: 0 } });
   });
 
-  it('costs the same however many of its owner wait behind it, and reads none of them', async () => {
+  it('costs the same for any number of queued requests of the owner, and reads none of them', async () => {
     const costs: Costs[][] = [];
     for (const behind of [10, 2000]) {
       const store = openTestStore();
       const [canceled, overdue] = [await seedRequest(store), await seedRequest(store)];
       await Promise.all(Array.from({ length: behind }, () => seedRequest(store)));
-      await age(store, overdue, 600_000);
+      await backdateRequest(store, overdue, 600_000);
       const costOf = await createCostMeter(store);
       costs.push([
         await costOf(() => cancelRequest(store, canceled.id)),
@@ -281,8 +281,8 @@ describe('ending', () => {
   });
 });
 
-it('scripts survive a Redis that has forgotten them', async () => {
-  // One of its own: on the one that is shared, others count their round trips.
+it('scripts work after SCRIPT FLUSH', async () => {
+  // A private Redis: other tests count round trips on the shared one.
   const redis = await startPrivateRedis();
   const store = connectStore({ url: redis.url });
   onTestFinished(async () => {
@@ -295,7 +295,7 @@ it('scripts survive a Redis that has forgotten them', async () => {
   expect((await readStats(store, 'tiny')).queued).toBe(2);
 });
 
-it('puts back what ids are authenticated with, when Redis has lost it', async () => {
+it('restores the id secret when Redis has lost it', async () => {
   const store = openTestStore();
   const id = await newRequestId(store, { model: 'tiny', owner: 'ann', nowMs: Date.now() });
   await store.redis.del(systemKeys(store.prefix).idSecret);
@@ -308,7 +308,7 @@ it('puts back what ids are authenticated with, when Redis has lost it', async ()
   expect(await readRequest(replica, id, 'ann')).toEqual({ status: 'gone' });
 });
 
-it('a poll has Redis read once', async () => {
+it('a poll sends its commands to Redis in one packet', async () => {
   const redis = await startPrivateRedis();
   onTestFinished(() => redis.stop());
   const store = connectStore({ url: redis.url, prefix: 'polled' });

@@ -1,12 +1,12 @@
 import {
-  age,
+  backdateRequest,
   dispatchNext,
   openTestStore,
   seedRequest,
   seedRunning,
   seedWorker,
   testEnvelope,
-  write,
+  writeNow,
 } from '@darkroom/testing';
 import { describe, expect, it, vi } from 'vitest';
 import {
@@ -17,21 +17,24 @@ import {
   exportBullmqMetrics,
   LeakSweeper,
   readStats,
-  readTally,
+  readCounters,
   type StoreConnection,
-  type Tally,
+  type QueueCounters,
 } from '../index.ts';
 
 const noRequeues = { worker_lost: 0, engine_failed: 0, worker_stopped: 0 };
-const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+const worker = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
 
-function numbersOf({ counts, sum }: Pick<Tally['ends'][number], 'counts' | 'sum'>): [count: number, tenths: number] {
+function numbersOf({
+  counts,
+  sum,
+}: Pick<QueueCounters['ends'][number], 'counts' | 'sum'>): [count: number, tenths: number] {
   return [counts.reduce((left, right) => left + right, 0), Math.floor(Math.round(sum * 1000) / 100)];
 }
 
-/** `queued>running` → how many, and how long together, in tenths of a second. */
+/** Maps transitions, such as `queued>running`, to their count and total duration in tenths of a second. */
 async function transitions(store: StoreConnection): Promise<Record<string, [count: number, tenths: number]>> {
-  const { states, ends } = await readTally(store, 'tiny');
+  const { states, ends } = await readCounters(store, 'tiny');
   const all = [
     ...states.map(({ state, next, ...durations }) => [`${state}>${next}`, numbersOf(durations)] as const),
     ...ends.map(({ state, ...durations }) => [state, numbersOf(durations)] as const),
@@ -39,49 +42,49 @@ async function transitions(store: StoreConnection): Promise<Record<string, [coun
   return Object.fromEntries(all.filter(([, [count]]) => count > 0)) as Record<string, [number, number]>;
 }
 
-describe('what became of requests', () => {
-  it('a request that succeeds: its time in each state, and in all', async () => {
+describe('counters of requests', () => {
+  it('record the time a successful request spent in each state, and its total', async () => {
     const store = openTestStore();
     await seedWorker(store);
     const envelope = await seedRequest(store, { timeoutMs: 90_000_000, startTimeoutMs: 90_000_000 });
-    await age(store, envelope, 30_000_000);
+    await backdateRequest(store, envelope, 30_000_000);
     const [delivery] = await dispatchNext(store);
-    await age(store, envelope, 20_000_000);
+    await backdateRequest(store, envelope, 20_000_000);
     const end = { type: 'end', delivery: delivery!, end: { state: 'succeeded', outputs: 0 } } as const;
-    await write(store, worker, end);
-    await write(store, worker, end);
-    const told = await transitions(store);
-    expect(Object.keys(told)).toEqual(['queued>running', 'running>succeeded', 'succeeded']);
+    await writeNow(store, worker, end);
+    await writeNow(store, worker, end);
+    const recorded = await transitions(store);
+    expect(Object.keys(recorded)).toEqual(['queued>running', 'running>succeeded', 'succeeded']);
     for (const [name, tenths] of [
       ['queued>running', 300_000],
       ['running>succeeded', 200_000],
       ['succeeded', 500_000],
     ] as const) {
-      expect(told[name]![0]).toBe(1);
-      expect(told[name]![1]).toBeGreaterThanOrEqual(tenths);
+      expect(recorded[name]![0]).toBe(1);
+      expect(recorded[name]![1]).toBeGreaterThanOrEqual(tenths);
     }
-    const { bounds, counts } = (await readTally(store, 'tiny')).ends[0]!;
+    const { bounds, counts } = (await readCounters(store, 'tiny')).ends[0]!;
     expect(counts).toHaveLength(bounds.length + 1);
-    // Beyond the last bound.
+    // The bucket beyond the last bound.
     expect(counts.at(-1)).toBe(1);
     const ended = { succeeded: 1, failed: 0, canceled: 0, expired: 0 };
     expect(await countEnded(store, 'tiny', { minutes: 5, nowMs: Date.now() })).toEqual(ended);
   });
 
-  it('a clock that was set back makes a time of zero', async () => {
+  it('record a duration of zero if the clock was set back', async () => {
     const store = openTestStore();
     await seedWorker(store);
-    await age(store, await seedRequest(store), -3_600_000);
+    await backdateRequest(store, await seedRequest(store), -3_600_000);
     await dispatchNext(store);
     expect(await transitions(store)).toEqual({ 'queued>running': [1, 0] });
   });
 
-  it('canceled and expired while waiting', async () => {
+  it('count requests that were canceled or expired while queued', async () => {
     const store = openTestStore();
     const canceled = await seedRequest(store);
     await cancelRequest(store, canceled.id);
     await cancelRequest(store, canceled.id);
-    await age(store, await seedRequest(store), 600_000);
+    await backdateRequest(store, await seedRequest(store), 600_000);
     await expireRequests(store, 'tiny');
     expect(await transitions(store)).toMatchObject({
       'queued>canceled': [1, expect.any(Number)],
@@ -89,14 +92,14 @@ describe('what became of requests', () => {
     });
   });
 
-  it('given back by its worker: once stopping, once without its engine; asked again, counted once', async () => {
+  it('count requeues by reason, once per requeue even if the write is resent', async () => {
     const store = openTestStore();
     const { delivery: first } = await seedRunning(store);
-    await write(store, worker, { type: 'give-back', delivery: first, reason: 'worker_stopped' });
+    await writeNow(store, worker, { type: 'give-back', delivery: first, reason: 'worker_stopped' });
     const [second] = await dispatchNext(store);
-    await write(store, worker, { type: 'give-back', delivery: second!, reason: 'engine_failed' });
-    await write(store, worker, { type: 'give-back', delivery: second!, reason: 'engine_failed' });
-    const { requeues } = await readTally(store, 'tiny');
+    await writeNow(store, worker, { type: 'give-back', delivery: second!, reason: 'engine_failed' });
+    await writeNow(store, worker, { type: 'give-back', delivery: second!, reason: 'engine_failed' });
+    const { requeues } = await readCounters(store, 'tiny');
     expect(requeues).toEqual({ ...noRequeues, worker_stopped: 1, engine_failed: 1 });
     expect(await transitions(store)).toMatchObject({
       'queued>running': [2, expect.any(Number)],
@@ -105,10 +108,10 @@ describe('what became of requests', () => {
   });
 });
 
-describe('how things stand', () => {
-  it('of a model that nothing is known of: zeros, also of what may come', async () => {
+describe('stats of a model', () => {
+  it('are zeros for an unknown model, for all possible transitions', async () => {
     const store = openTestStore();
-    const { states, ends, requeues, buried } = await readTally(store, 'tiny');
+    const { states, ends, requeues, reaped } = await readCounters(store, 'tiny');
     expect(states.map(({ state, next }) => `${state}>${next}`)).toEqual([
       'queued>running',
       'queued>canceled',
@@ -121,7 +124,7 @@ describe('how things stand', () => {
     ]);
     expect(ends.map(({ state }) => state)).toEqual(['succeeded', 'failed', 'canceled', 'expired']);
     for (const { counts, sum } of [...states, ...ends]) expect([...counts, sum]).not.toContain(1);
-    expect({ requeues, buried }).toEqual({ requeues: noRequeues, buried: 0 });
+    expect({ requeues, reaped }).toEqual({ requeues: noRequeues, reaped: 0 });
     expect(await readStats(store, 'tiny')).toEqual({
       model: 'tiny',
       workers: { loading: 0, idle: 0, busy: 0, asleep: 0, draining: 0, silent: 0 },
@@ -140,7 +143,7 @@ describe('how things stand', () => {
     });
   });
 
-  it('workers, room, what waits and what runs', async () => {
+  it('report workers, slots, queued and running requests', async () => {
     const store = openTestStore();
     await seedRunning(store);
     await seedWorker(store, { workerId: 'w2', capacity: 4 });
@@ -156,19 +159,19 @@ describe('how things stand', () => {
     });
   });
 
-  it('the oldest waiting request, whatever its owner, priority and place in the queue, also one that ran before', async () => {
+  it('report the oldest queued request for any owner, priority and position, also a requeued one', async () => {
     const store = openTestStore();
     const ran = testEnvelope();
     const { delivery } = await seedRunning(store, ran);
     const young = await seedRequest(store, { priority: 1 });
     const old = await seedRequest(store, { priority: 10, owner: 'bob' });
-    await age(store, old, 60_000);
-    await age(store, ran, 90_000);
+    await backdateRequest(store, old, 60_000);
+    await backdateRequest(store, ran, 90_000);
     const oldest = async () => (await readStats(store, 'tiny')).oldestQueuedAtMs;
     const createdAt = async (id: string) =>
       Number(await store.redis.hget(store.keysOf('tiny').request(id), 'createdAtMs'));
     expect(await oldest()).toBe(await createdAt(old.id));
-    await write(store, worker, { type: 'give-back', delivery, reason: 'worker_stopped' });
+    await writeNow(store, worker, { type: 'give-back', delivery, reason: 'worker_stopped' });
     expect(await oldest()).toBe(await createdAt(ran.id));
     await cancelRequest(store, ran.id);
     await cancelRequest(store, old.id);
@@ -193,7 +196,7 @@ async function pass(sweeper: LeakSweeper) {
 }
 
 describe('a sweep for leaks', () => {
-  it('gives keys of what is no more a TTL, removes those of workers that are no more, and leaves all others', async () => {
+  it('sets a TTL on keys of ended or missing requests, and deletes keys of missing workers', async () => {
     const store = openTestStore();
     const { delivery } = await seedRunning(store);
     const ended = await seedRequest(store);
@@ -203,39 +206,42 @@ describe('a sweep for leaks', () => {
     const leaks = [keys.events(ended.id), keys.input(lost), keys.output(lost, 0), keys.checkpoint(lost, 1)];
     await store.redis.persist(leaks[0]!);
     for (const key of leaks.slice(1)) await store.redis.set(key, 'x');
-    await store.redis.set(keys.leases('nobody'), 'x');
+    await store.redis.set(keys.leases('missing'), 'x');
     const found = await pass(new LeakSweeper(store));
     expect(found.repaired.toSorted()).toEqual(leaks.toSorted());
-    expect(found.deleted).toEqual([keys.leases('nobody')]);
+    expect(found.deleted).toEqual([keys.leases('missing')]);
     for (const key of leaks) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
     expect(await store.redis.pttl(keys.input(delivery.id))).toBe(-1);
     expect(await pass(new LeakSweeper(store))).toMatchObject({ repaired: [], deleted: [] });
   });
 
-  it.each(['a worker that comes back', 'a request that ends'])('%s while its keys are looked at', async (what) => {
-    const store = openTestStore();
-    const other = openTestStore({ prefix: store.prefix });
-    const keys = store.keysOf('tiny');
-    const { id } = await seedRequest(store);
-    await store.redis.hset(keys.leases('w1'), 'x', 'y');
-    const subject = what.startsWith('a worker') ? 'w1' : keys.input(id).slice(keys.input('').length);
-    const redis = store.redis as unknown as { sendCommand: (command: Command) => Promise<unknown> };
-    const send = redis.sendCommand.bind(redis);
-    let asked = 0;
-    // Between the first question about it and the next.
-    const asking = vi.spyOn(redis, 'sendCommand').mockImplementation(async (command) => {
-      if (command.name !== 'memory' && command.args.join(' ').includes(subject) && ++asked === 2)
-        await (subject === 'w1' ? seedWorker(other) : cancelRequest(other, id));
-      return send(command);
-    });
-    const { repaired } = await pass(new LeakSweeper(store));
-    asking.mockRestore();
-    expect(asked).toBeGreaterThan(0);
-    expect(await other.redis.exists(keys.leases('w1'))).toBe(await other.redis.exists(keys.worker('w1')));
-    expect(repaired).toEqual([]);
-  });
+  it.each(['a worker that registers again', 'a request that ends'])(
+    'leaves the keys of %s during the sweep',
+    async (title) => {
+      const store = openTestStore();
+      const other = openTestStore({ prefix: store.prefix });
+      const keys = store.keysOf('tiny');
+      const { id } = await seedRequest(store);
+      await store.redis.hset(keys.leases('w1'), 'x', 'y');
+      const subject = title.startsWith('a worker') ? 'w1' : keys.input(id).slice(keys.input('').length);
+      const redis = store.redis as unknown as { sendCommand: (command: Command) => Promise<unknown> };
+      const send = redis.sendCommand.bind(redis);
+      let commands = 0;
+      // Runs between the first command about it and the next.
+      const sendSpy = vi.spyOn(redis, 'sendCommand').mockImplementation(async (command) => {
+        if (command.name !== 'memory' && command.args.join(' ').includes(subject) && ++commands === 2)
+          await (subject === 'w1' ? seedWorker(other) : cancelRequest(other, id));
+        return send(command);
+      });
+      const { repaired } = await pass(new LeakSweeper(store));
+      sendSpy.mockRestore();
+      expect(commands).toBeGreaterThan(0);
+      expect(await other.redis.exists(keys.leases('w1'))).toBe(await other.redis.exists(keys.worker('w1')));
+      expect(repaired).toEqual([]);
+    },
+  );
 
-  it('takes two round trips for a page of five hundred, and one more at the end of a pass', async () => {
+  it('takes two round trips per page of five hundred keys, and one more at the end of a pass', async () => {
     const store = openTestStore();
     const keys = store.keysOf('tiny');
     for (let lost = 0; lost < 20; lost++) {
@@ -259,7 +265,7 @@ describe('a sweep for leaks', () => {
     for (const call of scan.mock.calls) expect(call.slice(3)).toEqual(['COUNT', 500]);
   });
 
-  it('looks at a page at a time, however many keys there are, and says what those of each kind take', async () => {
+  it('scans one page per call, and estimates the memory of each kind of key', async () => {
     const store = openTestStore();
     const ids = [];
     for (let index = 0; index < 30; index++) ids.push((await seedRequest(store)).id);
@@ -268,14 +274,14 @@ describe('a sweep for leaks', () => {
     const bytes = await Promise.all(ids.map((id) => store.redis.memory('USAGE', store.keysOf('tiny').request(id))));
     const actual = bytes.reduce<number>((total, size) => total + (size ?? 0), 0);
     const { keys, bytes: estimated } = sizes.find(({ model, kind }) => model === 'tiny' && kind === 'request')!;
-    // A scan may bring a key twice.
+    // SCAN may return a key twice.
     expect(keys).toBeGreaterThanOrEqual(30);
-    // 20 of them are asked; they differ by a few bytes.
+    // Estimated from 20 keys, which differ by a few bytes.
     expect(estimated / keys / (actual / 30)).toBeCloseTo(1, 1);
   });
 });
 
-it("BullMQ's own metrics are those of deliveries", async () => {
+it("exports BullMQ's own metrics of the delivery queue", async () => {
   const store = openTestStore();
   const id = testEnvelope().id;
   const message = {

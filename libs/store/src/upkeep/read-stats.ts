@@ -2,116 +2,136 @@ import { modelOfShard, type TerminalState, terminalStates } from '@darkroom/core
 import { workerLists } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-/** How a model is doing, or one of its shards. */
+/** State of a model, or of one of its shards. */
 export type ModelStats = Awaited<ReturnType<typeof readStats>>;
-export type PoolPace = NonNullable<ModelStats['pace']>;
+export type PoolThroughput = NonNullable<ModelStats['pace']>;
 
-/** The same cost for any number of workers and requests. Two round trips. */
+/** Reads the state of a shard, at the same cost for any number of workers and requests. Two round trips. */
 export async function readStats(store: StoreConnection, model: string) {
   const { redis } = store;
   const keys = store.keysOf(model);
-  const [[count, patience], room, queued, open, lines, oldest, outbox, paused, loadMs, ...lists] = await Promise.all([
-    redis.hmget(keys.swept, 'count', 'patience'),
-    redis.hgetall(keys.room),
-    redis.zcard(keys.waiting),
-    redis.zcard(keys.deadlines),
-    redis.hget(keys.shares, 'lines'),
-    redis.zrange(keys.waiting, '0', '0', 'WITHSCORES'),
-    redis.xlen(keys.webhooks),
-    redis.exists(keys.paused),
-    redis.hget(keys.tally, 'loadMs'),
-    ...workerLists.map((list) => redis.zcard(keys.workers(list))),
-  ]);
+  const [[count, maxMissed], capacity, queued, open, owners, oldest, outbox, paused, loadMs, ...lists] =
+    await Promise.all([
+      redis.hmget(keys.swept, 'count', 'maxMissed'),
+      redis.hgetall(keys.capacity),
+      redis.zcard(keys.waiting),
+      redis.zcard(keys.deadlines),
+      redis.hget(keys.shares, 'owners'),
+      redis.zrange(keys.waiting, '0', '0', 'WITHSCORES'),
+      redis.xlen(keys.webhooks),
+      redis.exists(keys.paused),
+      redis.hget(keys.counters, 'loadMs'),
+      ...workerLists.map((list) => redis.zcard(keys.workers(list))),
+    ]);
   const [draining = 0, loading = 0, busy = 0, idle = 0, asleep = 0] = lists;
-  const silent = await redis.zcount(keys.heard, '-inf', `(${Number(count ?? 0) - Number(patience ?? 0)}`);
+  const silent = await redis.zcount(keys.heartbeats, '-inf', `(${Number(count ?? 0) - Number(maxMissed ?? 0)}`);
   return {
     model: modelOfShard(model),
-    /** Workers by what they do; `silent` ones were not heard of lately and are among the others until they are buried. */
+    /**
+     * Workers by state. `silent` workers missed heartbeats; they are also counted in the other states until they are
+     * reaped.
+     */
     workers: { loading, idle, busy, asleep, draining, silent },
-    /** Room of idle, busy and sleeping workers, and what nobody has taken of it. */
-    slots: Number(room['capacity'] ?? 0),
-    freeSlots: Number(room['free'] ?? 0),
-    pace: decodePace(room),
-    /** What the last load of the model took, ms; undefined before the first. */
+    /** Slots of idle, busy and sleeping workers, and how many of them are free. */
+    slots: Number(capacity['capacity'] ?? 0),
+    freeSlots: Number(capacity['free'] ?? 0),
+    pace: decodeThroughput(capacity),
+    /** Duration of the model's last load, ms; undefined before the first. */
     loadMs: loadMs === null ? undefined : Number(loadMs),
-    /** Requests that wait, and those that run. */
+    /** Number of queued and of running requests. */
     queued,
     running: Math.max(0, open - queued),
-    waitingOwners: Number(lines ?? 0),
-    /** When the oldest waiting request was admitted; undefined when none waits. */
+    waitingOwners: Number(owners ?? 0),
+    /** When the oldest queued request was admitted; undefined if none is queued. */
     oldestQueuedAtMs: oldest[1] === undefined ? undefined : Number(oldest[1]),
-    /** Events that no webhook-sender has taken. */
+    /** Webhook events that no sender has taken yet. */
     outbox,
-    /** An operator has it hand nothing out. */
+    /** An operator has paused dispatch. */
     isPaused: paused === 1,
-    /** Shards that are in these numbers, and those of them in which something waits. */
+    /** Shards in these numbers, and those of them with queued requests. */
     shards: 1,
     waitingShards: queued > 0 ? 1 : 0,
   };
 }
 
-/** How fast the idle and busy workers are that have taken steps: means and sums, which are kept as they change; undefined before. */
-function decodePace(room: Readonly<Record<string, string>>) {
-  const sum = (field: string): number => Number(room[field] ?? 0);
-  const workers = sum('paced');
-  // All of its room goes with the one that leaves for another shard.
+/** Returns whether a live worker serves or loads the model. */
+export function isServed({ workers }: Pick<ModelStats, 'workers'>): boolean {
+  const { loading, idle, busy, asleep, draining, silent } = workers;
+  const open = loading + idle + busy + asleep;
+  // `silent` workers are counted in any of the other states.
+  return open > 0 && open + draining > silent;
+}
+
+/**
+ * Returns the throughput of the idle and busy workers that have taken steps, from sums that are updated as they change;
+ * undefined before the first step.
+ */
+function decodeThroughput(sums: Readonly<Record<string, string>>) {
+  const sum = (field: string): number => Number(sums[field] ?? 0);
+  const workers = sum('measured');
+  // `capacity` is 0 while the only worker moves to another shard.
   if (workers < 1 || sum('capacity') === 0) return undefined;
   return {
     workers,
-    /** Slots of one of them. */
+    /** Mean slots per worker. */
     capacity: sum('capacity') / sum('workers'),
-    /** Cost that all of them work off in a millisecond, at the slow and the fast end of what is usual. */
+    /** Cost that all workers together process per ms, at the slow and the fast end of the usual range. */
     costPerMs: { slow: sum('slowRate'), fast: sum('fastRate') },
-    /** From one step of a row to its next. */
+    /** Mean time between two steps of a row. */
     stepMs: { slow: sum('slowStepMs') / workers, fast: sum('fastStepMs') / workers },
-    /** How far outputs come in the end, of as far as they might. */
+    /** Mean length of outputs, as a fraction of the maximum length. */
     share: { slow: 1 - sum('slowSpared') / workers, fast: 1 - sum('fastSpared') / workers },
-    /** Cost of what is left of the requests they have. */
+    /** Remaining cost of the running requests. */
     remainingCost: Math.max(0, sum('remainingCost')),
   };
 }
 
-/** Counted by the scripts that change states (includes/tally.lua), since Redis began. */
-export type Tally = Awaited<ReturnType<typeof readTally>>;
+/** Counters since the Redis data began, written by the scripts that change states (includes/counters.lua). */
+export type QueueCounters = Awaited<ReturnType<typeof readCounters>>;
 
-/** All there are. `running → queued` is a lost or stopped worker's request on its way to another one. */
+/** All possible transitions. `running → queued`: the worker was lost or stopped, and the request was requeued. */
 const transitions = [
   ...(['running', 'canceled', 'expired'] as const).map((next) => ['queued', next] as const),
   ...(['queued', ...terminalStates] as const).map((next) => ['running', next] as const),
 ];
 
-/** As in includes/tally.lua, there in ms. */
+/** In seconds; the same bounds are in ms in includes/counters.lua. */
 const bounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600];
 
-/** One round trip. */
-export async function readTally(store: StoreConnection, model: string) {
-  const fields = await store.redis.hgetall(store.keysOf(model).tally);
+/** Reads the counters of a shard. One round trip. */
+export async function readCounters(store: StoreConnection, model: string) {
+  const fields = await store.redis.hgetall(store.keysOf(model).counters);
   const count = (field: string): number => Number(fields[field] ?? 0);
-  /** A histogram, s. */
+  /** Returns a histogram of durations, in seconds. */
   const durations = (name: string) => ({
-    /** Upper bounds of the buckets, without the infinite one. */
+    /** Upper bounds of the buckets, without +Inf. */
     bounds,
-    /** How many fell into each bucket; one more than there are bounds. */
+    /** Requests per bucket; the last bucket is beyond all bounds. */
     counts: Array.from({ length: bounds.length + 1 }, (_value, index) => count(`${name}:${index + 1}`)),
     sum: count(`${name}:ms`) / 1000,
   });
   return {
-    /** How long requests were in `state` before they went on to `next`: all there may be, from the beginning and with zeros. */
+    /**
+     * Time that requests spent in `state` before they moved to `next`, for all possible transitions, zeros included.
+     */
     states: transitions.map(([state, next]) => ({ state, next, ...durations(`state:${state}:${next}`) })),
-    /** From admission to the end, by the state it ended in. */
+    /** Time from admission to the end, by terminal state. */
     ends: terminalStates.map((state) => ({ state, ...durations(`end:${state}`) })),
-    /** Running requests that went back to the queue, by the reason. */
+    /** Requeued requests, by reason. */
     requeues: {
       worker_lost: count('requeue:worker_lost'),
       engine_failed: count('requeue:engine_failed'),
       worker_stopped: count('requeue:worker_stopped'),
     },
-    /** Workers that were taken for dead. */
-    buried: count('buried'),
+    /** Workers that were reaped because they missed sweeps. */
+    reaped: count('reaped'),
   };
 }
 
-/** How many requests ended in the last `minutes`, the one under way included: at most ten, for longer is not kept. One round trip. */
+/**
+ * Counts the requests that ended in the last `minutes` (at most ten are stored), the current one included. One round
+ * trip.
+ */
 export async function countEnded(
   store: StoreConnection,
   model: string,

@@ -1,10 +1,10 @@
 import type { TerminalState } from '@darkroom/core';
-import type { ModelStats, PoolPace, Tally } from './read-stats.ts';
+import type { ModelStats, PoolThroughput, QueueCounters } from './read-stats.ts';
 
-/** A model from its shards; of one it is that. */
+/** Sums the stats of a model's shards; the stats of one shard are returned as they are. */
 export function sumStats(shards: readonly ModelStats[]): ModelStats {
   const [first, ...others] = shards;
-  if (first === undefined) throw new RangeError('no shard');
+  if (first === undefined) throw new RangeError('sumStats expects at least one shard');
   return others.reduce((sum, shard) => {
     const oldest = [sum.oldestQueuedAtMs, shard.oldestQueuedAtMs].filter((atMs) => atMs !== undefined);
     return {
@@ -16,7 +16,7 @@ export function sumStats(shards: readonly ModelStats[]): ModelStats {
       loadMs: sum.loadMs === undefined ? shard.loadMs : Math.max(sum.loadMs, shard.loadMs ?? 0),
       queued: sum.queued + shard.queued,
       running: sum.running + shard.running,
-      // One with requests in two of them is one: no shard has more than there are.
+      // Owners may have requests in several shards, so a sum would count them twice: use the max.
       waitingOwners: Math.max(sum.waitingOwners, shard.waitingOwners),
       oldestQueuedAtMs: oldest.length === 0 ? undefined : Math.min(...oldest),
       outbox: sum.outbox + shard.outbox,
@@ -27,8 +27,8 @@ export function sumStats(shards: readonly ModelStats[]): ModelStats {
   }, first);
 }
 
-/** What workers have in common by how many have it. */
-function sumPaces(left: PoolPace, right: PoolPace): PoolPace {
+/** Sums rates and costs, and averages the rest weighted by workers. */
+function sumPaces(left: PoolThroughput, right: PoolThroughput): PoolThroughput {
   const workers = left.workers + right.workers;
   const mean = (one: number, other: number): number => (one * left.workers + other * right.workers) / workers;
   const both = (name: 'costPerMs' | 'stepMs' | 'share', join: (one: number, other: number) => number) => ({
@@ -45,17 +45,17 @@ function sumPaces(left: PoolPace, right: PoolPace): PoolPace {
   };
 }
 
-/** A model's from its shards. */
-export function sumTallies(shards: readonly Tally[]): Tally {
+/** Sums the counters of a model's shards. */
+export function sumCounters(shards: readonly QueueCounters[]): QueueCounters {
   const [first, ...others] = shards;
-  if (first === undefined) throw new RangeError('no shard');
+  if (first === undefined) throw new RangeError('sumCounters expects at least one shard');
   return others.reduce(
     (sum, shard) => ({
-      // All there may be are in each, in the same order.
+      // Every shard lists all transitions, in the same order.
       states: sum.states.map((state, at) => ({ ...state, ...sumDurations(state, shard.states[at]!) })),
       ends: sum.ends.map((end, at) => ({ ...end, ...sumDurations(end, shard.ends[at]!) })),
       requeues: sumFields(sum.requeues, shard.requeues),
-      buried: sum.buried + shard.buried,
+      reaped: sum.reaped + shard.reaped,
     }),
     first,
   );
@@ -65,7 +65,7 @@ export function sumEnded(shards: readonly Record<TerminalState, number>[]): Reco
   return shards.reduce(sumFields);
 }
 
-type Durations = Pick<Tally['ends'][number], 'counts' | 'sum'>;
+type Durations = Pick<QueueCounters['ends'][number], 'counts' | 'sum'>;
 
 function sumDurations(left: Durations, right: Durations): Durations {
   return { counts: left.counts.map((count, at) => count + right.counts[at]!), sum: left.sum + right.sum };

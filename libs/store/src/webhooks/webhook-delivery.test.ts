@@ -1,4 +1,4 @@
-/** Deliveries in their queue: retried, listed by owner, sent again. */
+/** Webhook deliveries in their queue: retries, lists per owner, resends. */
 import { createRequestId } from '@darkroom/core';
 import { openTestStore } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
@@ -23,7 +23,7 @@ function messageOf(owner: string, nowMs = Date.now()): WebhookMessage {
   return { id, owner, requestId, type: 'request.succeeded', url: 'https://example.com', payload: '{}' };
 }
 
-/** A worker that answers as told, one after the other; the last answer stays. */
+/** Starts a worker that returns the outcomes in order, then repeats the last one. */
 function startWorker(
   store: StoreConnection,
   ...outcomes: SendOutcome[]
@@ -31,7 +31,6 @@ function startWorker(
   const sent: [string, number][] = [];
   const worker = openWebhookWorker(store, {
     concurrency: 4,
-    lockMs: 5000,
     retryDelayMs: () => 1,
     send: async ({ id }, attempt) => {
       sent.push([id, attempt]);
@@ -47,7 +46,7 @@ async function failed(store: StoreConnection, owner: string): Promise<string[]> 
   return (await listDeliveries(store, owner, { state: 'failed', limit: 10 })).map(({ id }) => id);
 }
 
-it('a delivery is tried again until it succeeds, and leaves nothing behind', async () => {
+it('retries a delivery until it succeeds, then removes its job', async () => {
   const store = openTestStore();
   const message = messageOf('ann');
   await enqueueWebhooks(store, [message], { attempts: 5 });
@@ -57,7 +56,7 @@ it('a delivery is tried again until it succeeds, and leaves nothing behind', asy
   expect(await resendDelivery(store, 'ann', message.id)).toBe('unknown');
 });
 
-it('a message that is moved twice is one delivery, also after it was delivered', async () => {
+it('enqueues a message once, even if it is moved from the outbox again after its delivery', async () => {
   const store = openTestStore();
   const message = messageOf('ann');
   await enqueueWebhooks(store, [message, message], { attempts: 5 });
@@ -70,7 +69,7 @@ it('a message that is moved twice is one delivery, also after it was delivered',
   await vi.waitFor(() => expect(sent.map(([id]) => id)).toEqual([message.id, after.id]), 10_000);
 });
 
-it('failed for good after the last attempt, or at once when the receiver is gone; then it is sent again with all attempts', async () => {
+it('fails a delivery after the last attempt or at once on HTTP 410, and resends it with all attempts', async () => {
   const store = openTestStore();
   const [exhausted, final] = [messageOf('ann', 1000), messageOf('ann', 2000)];
   const first = startWorker(store, refused, refused, gone);
@@ -98,13 +97,12 @@ it('failed for good after the last attempt, or at once when the receiver is gone
   );
 });
 
-it('a pending delivery shows why it is tried again', async () => {
+it('shows the last error of a pending delivery', async () => {
   const store = openTestStore();
   const [older, newer] = [messageOf('ann', 1000), messageOf('ann', 2000)];
   await enqueueWebhooks(store, [newer, older], { attempts: 2 });
   const worker = openWebhookWorker(store, {
     concurrency: 1,
-    lockMs: 5000,
     retryDelayMs: () => 3_600_000,
     send: async () => refused,
     onError: () => {},
@@ -119,7 +117,7 @@ it('a pending delivery shows why it is tried again', async () => {
   expect((await listDeliveries(store, 'ann', { state: 'pending', limit: 1 })).map(({ id }) => id)).toEqual([newer.id]);
 });
 
-it('what is somebody else’s is unknown', async () => {
+it('reports deliveries of another owner as unknown', async () => {
   const store = openTestStore();
   const message = messageOf('ann');
   await enqueueWebhooks(store, [message], { attempts: 1 });
@@ -131,7 +129,7 @@ it('what is somebody else’s is unknown', async () => {
   expect(await resendDelivery(store, 'ann', 'msg_1')).toBe('unknown');
 });
 
-it('two owners whose tags happen to be the same see their own deliveries only', async () => {
+it('separates the deliveries of two owners whose tags collide', async () => {
   const store = openTestStore();
   const message = messageOf('key-8337');
   expect(message.id.slice(-8)).toBe(messageOf('key-15029').id.slice(-8));
@@ -141,7 +139,7 @@ it('two owners whose tags happen to be the same see their own deliveries only', 
   expect(await resendDelivery(store, 'key-15029', message.id)).toBe('unknown');
 });
 
-it('webhook ids hold no dot, whatever the model is called, and are the same for the same event', () => {
+it('creates webhook ids without dots, the same for the same event', () => {
   const requestId = createRequestId({ model: 'sd-1.5', nowMs: 1000, owner: 'ann', secret: 'test' });
   const id = createWebhookId(requestId, 5, 'ann');
   expect(id).toMatch(/^msg_[0-9a-z]{26}_5_[0-9a-f]{8}$/);
@@ -149,7 +147,7 @@ it('webhook ids hold no dot, whatever the model is called, and are the same for 
   expect(createWebhookId(requestId, 6, 'ann')).not.toBe(id);
 });
 
-it('an owner has one secret, whichever replica asks first', async () => {
+it('creates one secret per owner under concurrent calls', async () => {
   const store = openTestStore();
   const secrets = await Promise.all([1, 2, 3].map(() => readWebhookSecret(store, 'ann')));
   expect(new Set(secrets).size).toBe(1);

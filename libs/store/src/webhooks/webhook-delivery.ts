@@ -1,34 +1,34 @@
-/** Deliveries of webhooks: jobs of one BullMQ queue. */
+/** Webhook deliveries: jobs of one BullMQ queue. */
 import type { Job } from 'bullmq';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { mayBeOwnedBy } from './webhook-id.ts';
 
-/** One message to one receiver; what is sent does not change from attempt to attempt. */
+/** A message to one receiver; the same in all attempts. */
 export interface WebhookMessage {
-  /** The `webhook-id`. */
+  /** Value of the `webhook-id` header. */
   id: string;
   owner: string;
   requestId: string;
-  /** The type of the payload, such as `request.succeeded`. */
+  /** Type of the payload, such as `request.succeeded`. */
   type: string;
   url: string;
-  /** The body, JSON. */
+  /** JSON body. */
   payload: string;
 }
 
-/** A delivery that has not succeeded. One that has leaves nothing behind. */
+/** A delivery that has not succeeded; the job of one that has is removed. */
 export type WebhookDelivery = ReturnType<typeof toDelivery>;
 export type DeliveryState = 'pending' | 'failed';
 
 const jobStates = { pending: ['wait', 'active', 'delayed'], failed: ['failed'] } as const;
-/** Failed deliveries are kept to be sent again for this long, and not more than so many of them. */
+/** How many failed deliveries are retained for a resend, and for how long, s. */
 const failedJobs = { age: 7 * 86_400, count: 10_000 };
-/** Ids looked through for a list. */
+/** Max job ids that a list reads. */
 const scanLimit = 10_000;
-/** How long a message that was delivered cannot be enqueued again by a sender that was late with its copy. */
+/** How long a delivered message is not enqueued again, ms: a slow sender may have read the same outbox entry. */
 const deduplicationMs = 3_600_000;
 
-/** Enqueues messages; those that are there already, or were delivered a short while ago, stay as they are. One round trip. */
+/** Enqueues messages, except those that are enqueued already or were delivered recently. One round trip. */
 export async function enqueueWebhooks(
   store: StoreConnection,
   messages: readonly WebhookMessage[],
@@ -50,7 +50,7 @@ export async function enqueueWebhooks(
   );
 }
 
-/** An owner's deliveries, newest first: failed ones by their end, pending ones by their request. */
+/** Returns an owner's deliveries, newest first: failed ones by the time they failed, pending ones by their request. */
 export async function listDeliveries(
   store: StoreConnection,
   owner: string,
@@ -59,13 +59,15 @@ export async function listDeliveries(
   const queue = store.deliveries();
   const ids = await queue.getRanges([...jobStates[state]], 0, scanLimit - 1, false);
   const own = ids.filter((id) => mayBeOwnedBy(id, owner));
-  // ULIDs sort by time.
+  // The ids contain ULIDs, which sort by time.
   if (state === 'pending') own.sort((left, right) => (left < right ? 1 : -1));
   const jobs = await Promise.all(own.slice(0, limit).map((id) => findDelivery(store, owner, id)));
   return jobs.filter((job) => job !== undefined).map((job) => toDelivery(job, state));
 }
 
-/** What BullMQ says of the queue in Prometheus' format, as the model `_webhooks`. `labels` go on every series. */
+/**
+ * Exports BullMQ's metrics of the queue in the Prometheus format, as the model `_webhooks`. Every series gets `labels`.
+ */
 export async function exportBullmqMetrics(store: StoreConnection, labels: Record<string, string>): Promise<string> {
   const page = await store.deliveries().exportPrometheusMetrics({ ...labels, model: '_webhooks' });
   return `${page.trimEnd()}\n`;
@@ -73,7 +75,7 @@ export async function exportBullmqMetrics(store: StoreConnection, labels: Record
 
 export type ResendResult = 'resent' | 'unknown' | 'pending';
 
-/** Sends a failed delivery again, with all its attempts anew and under the same id. */
+/** Sends a failed delivery again under the same id, with all attempts. */
 export async function resendDelivery(store: StoreConnection, owner: string, id: string): Promise<ResendResult> {
   const job = mayBeOwnedBy(id, owner) ? await findDelivery(store, owner, id) : undefined;
   if (job === undefined) return 'unknown';
@@ -82,7 +84,7 @@ export async function resendDelivery(store: StoreConnection, owner: string, id: 
     await job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true });
     return 'resent';
   } catch (error) {
-    // Somebody else was faster: BullMQ's codes for a job that is gone, and for one that is not failed.
+    // A concurrent call was faster: -1 is BullMQ's code for a job that is gone, -3 for one that has not failed.
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code === -1) return 'unknown';
     if (code === -3) return 'pending';
@@ -103,12 +105,12 @@ function toDelivery(job: Job<WebhookMessage>, state: DeliveryState) {
     type,
     url,
     state,
-    /** Those that failed. */
+    /** Attempts that failed. */
     attempts: job.attemptsMade,
-    /** Why the last attempt failed, in words that are safe to show. */
+    /** Why the last attempt failed; safe to show to the owner. */
     lastError: job.failedReason || undefined,
     createdAtMs: job.timestamp,
-    /** When it failed for good. */
+    /** When the last attempt failed. */
     failedAtMs: state === 'failed' ? job.finishedOn : undefined,
   };
 }

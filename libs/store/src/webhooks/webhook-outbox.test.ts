@@ -1,6 +1,6 @@
-/** What is written to the outbox with a request's events, and how senders take it. */
+/** Outbox: what is written with the events of a request, and how senders take it. */
 import type { RequestEnvelope, WebhookRequest } from '@darkroom/core';
-import { age, openTestStore, seedRequest, seedRunning, write } from '@darkroom/testing';
+import { backdateRequest, openTestStore, seedRequest, seedRunning, writeNow } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import {
   cancelRequest,
@@ -20,7 +20,7 @@ const webhook: WebhookRequest = {
 };
 const nothingToReclaim = { limit: 100, reclaimAfterMs: 60_000 };
 
-const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+const worker = { shard: 'tiny', workerId: 'w1', incarnation: 'first' };
 
 function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<RequestEnvelope> {
   return seedRequest(store, { owner: 'ann', webhook, ...overrides });
@@ -31,17 +31,17 @@ async function run(store: StoreConnection, overrides: Partial<RequestEnvelope> =
 }
 
 async function progress(store: StoreConnection, delivery: Delivery, done: number): Promise<void> {
-  const preview = { data: Buffer.from('the picture so far'), contentType: 'image/webp' };
+  const preview = { data: Buffer.from('the image so far'), contentType: 'image/webp' };
   const of = { done, total: 9 };
-  await write(store, worker, { type: 'preview', delivery, progress: { index: 0, ...of }, of, ...preview });
+  await writeNow(store, worker, { type: 'preview', delivery, progress: { index: 0, ...of }, of, ...preview });
 }
 
 async function runToItsEnd(store: StoreConnection, events: WebhookRequest['events']): Promise<Delivery> {
   const delivery = await run(store, { webhook: { ...webhook, events } });
   await progress(store, delivery, 1);
   const info = { index: 0, contentType: 'image/png', bytes: 3, chunks: 1, seed: 7 };
-  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('png') });
-  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
+  await writeNow(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('png') });
+  await writeNow(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
   return delivery;
 }
 
@@ -49,40 +49,40 @@ async function typesOf(store: StoreConnection): Promise<string[]> {
   return (await takeOutbox(store, 'tiny', nothingToReclaim)).map(({ event }) => event.type);
 }
 
-it('a request without a webhook leaves nothing in the outbox', async () => {
+it('writes no outbox entry for a request without a webhook', async () => {
   const store = openTestStore();
   await cancelRequest(store, (await seedRequest(store)).id);
   expect(await store.redis.exists(store.keysOf('tiny').webhooks)).toBe(0);
 });
 
-it('start, progress and end stand in the outbox with all that it takes to tell of them', async () => {
+it('writes start, progress and end to the outbox with all that a message needs, but no prompt or preview', async () => {
   const store = openTestStore();
   const { id } = await runToItsEnd(store, webhook.events);
   const entries = await takeOutbox(store, 'tiny', nothingToReclaim);
-  const common = { requestId: id, model: 'tiny', kind: 'picture', owner: 'ann', url: webhook.url, attempt: 1 };
+  const common = { requestId: id, model: 'tiny', kind: 'image', owner: 'ann', url: webhook.url, attempt: 1 };
   expect(entries).toMatchObject([
     { ...common, event: { type: 'started', sequence: 2, attempt: 1 } },
     { ...common, event: { type: 'preview', sequence: 3, done: 1, total: 9 } },
     { ...common, event: { type: 'succeeded', sequence: 5, outputs: [{ index: 0, seed: 7 }] } },
   ]);
   expect(JSON.stringify(entries)).not.toContain('a test');
-  expect(JSON.stringify(entries)).not.toContain('the picture so far');
+  expect(JSON.stringify(entries)).not.toContain('the image so far');
 });
 
 it.each([
-  ['as it is', 16_384, { 0: 'ä'.repeat(4096), 1: '😀'.repeat(2048) }],
-  ['not at all where all of it is long', 16_385, {}],
-])('text of a success comes with it, %s', async (_what, length, expected) => {
+  ['in full', 16_384, { 0: 'ä'.repeat(4096), 1: '😀'.repeat(2048) }],
+  ['unless together they are too long', 16_385, {}],
+])('includes the texts of a successful request, %s', async (_title, length, expected) => {
   const store = openTestStore();
   const delivery = await run(store, { webhook: { ...webhook, events: ['completed'] }, outputs: 2 });
   const texts = [Buffer.from('ä'.repeat(4096)), Buffer.from('😀'.repeat(2048) + 'x'.repeat(length - 16_384))];
   for (const [index, text] of texts.entries()) {
     const info = { index, contentType: 'text/plain; charset=utf-8', bytes: text.length, chunks: 2 };
-    // In the middle of a character.
+    // Split within a character.
     for (const [chunkIndex, data] of [text.subarray(0, 4095), text.subarray(4095)].entries())
-      await write(store, worker, { type: 'chunk', delivery, info, chunkIndex, data });
+      await writeNow(store, worker, { type: 'chunk', delivery, info, chunkIndex, data });
   }
-  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 2 } });
+  await writeNow(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 2 } });
   const [entry] = await takeOutbox(store, 'tiny', nothingToReclaim);
   expect(Object.fromEntries(entry!.texts)).toEqual(expected);
   expect(entry!.event).toMatchObject({ type: 'succeeded', outputs: [{ index: 0 }, { index: 1 }] });
@@ -92,22 +92,22 @@ it.each([
   [['started'] as const, ['started']],
   [['progress'] as const, ['preview']],
   [['completed'] as const, ['succeeded']],
-])('only what was asked for: %j', async (events, types) => {
+])('writes only the subscribed events: %j', async (events, types) => {
   const store = openTestStore();
   await runToItsEnd(store, events);
   expect(await typesOf(store)).toEqual(types);
 });
 
-it('progress comes once an interval, also after a clock was set back', async () => {
+it('writes progress once per interval, also after the clock was set back', async () => {
   const store = openTestStore();
   const delivery = await run(store, { webhook: { ...webhook, progressIntervalMs: 3_600_000 } });
-  const lastTold = (ms: number) =>
+  const shiftLastProgress = (ms: number) =>
     store.redis.hincrby(store.keysOf('tiny').request(delivery.id), 'webhookProgressAtMs', ms);
   await progress(store, delivery, 1);
   await progress(store, delivery, 2);
-  await lastTold(-3_600_000);
+  await shiftLastProgress(-3_600_000);
   await progress(store, delivery, 3);
-  await lastTold(7_200_000);
+  await shiftLastProgress(7_200_000);
   await progress(store, delivery, 4);
   const entries = await takeOutbox(store, 'tiny', nothingToReclaim);
   expect(entries.map(({ event }) => (event.type === 'preview' ? event.done : event.type))).toEqual([
@@ -118,10 +118,10 @@ it('progress comes once an interval, also after a clock was set back', async () 
   ]);
 });
 
-it('an event with half a character is in the log, and takes no other write along', async () => {
+it('logs an event with half a surrogate pair, and still applies the other writes of the batch', async () => {
   const store = openTestStore();
   const delivery = await run(store);
-  await write(
+  await writeNow(
     store,
     worker,
     { type: 'delta', delivery, index: 0, offset: 0, text: '\ud83e' },
@@ -130,22 +130,22 @@ it('an event with half a character is in the log, and takes no other write along
   expect(await typesOf(store)).toEqual(['started', 'canceled']);
 });
 
-it('every kind of end is told of once', async () => {
+it('writes every terminal event once', async () => {
   const store = openTestStore();
   const delivery = await run(store);
   const end = { state: 'failed', error: { code: 'engine_failed', message: 'It broke.' } } as const;
-  await write(store, worker, { type: 'end', delivery, end });
-  await write(store, worker, { type: 'end', delivery, end });
+  await writeNow(store, worker, { type: 'end', delivery, end });
+  await writeNow(store, worker, { type: 'end', delivery, end });
   const canceled = await submit(store);
   await cancelRequest(store, canceled.id);
   await cancelRequest(store, canceled.id);
-  await age(store, await submit(store), 600_000);
+  await backdateRequest(store, await submit(store), 600_000);
   await expireRequests(store, 'tiny');
   await expireRequests(store, 'tiny');
   expect(await typesOf(store)).toEqual(['started', 'failed', 'canceled', 'expired']);
 });
 
-it('an entry goes to one sender, and to another when that one dies before it drops it', async () => {
+it('gives an entry to one sender, and to another if the first dies before it drops the entry', async () => {
   const store = openTestStore();
   await cancelRequest(store, (await submit(store)).id);
   const first = await takeOutbox(store, 'tiny', nothingToReclaim);
@@ -159,7 +159,7 @@ it('an entry goes to one sender, and to another when that one dies before it dro
   expect(await store.redis.xlen(store.keysOf('tiny').webhooks)).toBe(0);
 });
 
-it('two senders that begin at once share what is there', async () => {
+it('splits the entries between two senders that start at once', async () => {
   const store = openTestStore();
   for (let count = 0; count < 4; count++) await cancelRequest(store, (await submit(store)).id);
   const options = { limit: 2, reclaimAfterMs: 60_000 };
@@ -167,7 +167,7 @@ it('two senders that begin at once share what is there', async () => {
   expect(new Set(shares.flat().map(({ requestId }) => requestId)).size).toBe(4);
 });
 
-it('the sweep for leaks leaves the outbox as it is', async () => {
+it('is not touched by the leak sweep', async () => {
   const store = openTestStore();
   await cancelRequest(store, (await submit(store)).id);
   expect(await new LeakSweeper(store).sweepPage()).toMatchObject({ repaired: [], deleted: [] });

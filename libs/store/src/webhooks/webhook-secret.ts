@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { systemKeys } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-/** Standard Webhooks asks for 24 to 64. */
+/** Standard Webhooks requires 24 to 64. */
 const secretBytes = 32;
 
-/** The secret that an owner's webhooks are signed with, `whsec_…`; made on first need, the same for all replicas. */
+/** Returns the secret that signs an owner's webhooks, `whsec_…`; created on first use, the same in all replicas. */
 export async function readWebhookSecret({ redis, prefix }: StoreConnection, owner: string): Promise<string> {
   const key = systemKeys(prefix).webhookSecrets;
   const known = await redis.hget(key, owner);

@@ -1,12 +1,12 @@
-/** The sender's hands in the queue of deliveries. */
+/** Takes webhook deliveries from the BullMQ queue. */
 import { bullmq } from '../connection/bullmq.ts';
 import { deliveriesName, systemKeys } from '../connection/keys.ts';
 import { finishedCounts, type StoreConnection } from '../connection/store-connection.ts';
 import type { WebhookMessage } from './webhook-delivery.ts';
 
 /**
- * `postponed`: not tried, and not counted as an attempt. `failed`: tried again after a while unless it is `final`;
- * the reason is shown to the owner.
+ * `postponed`: not attempted, and not counted as an attempt. `failed`: retried later unless `isFinal`; the reason is
+ * shown to the owner.
  */
 export type SendOutcome =
   | { status: 'delivered' }
@@ -15,21 +15,21 @@ export type SendOutcome =
 
 export interface OpenWebhookWorkerOptions {
   concurrency: number;
-  /** How long a delivery stays with a process that no longer renews its lock. */
-  lockMs: number;
-  /** The pause after an attempt, counted from 1. */
+  /** Returns the delay after an attempt (counted from 1), ms. */
   retryDelayMs: (attempt: number) => number;
   send: (message: WebhookMessage, attempt: number) => Promise<SendOutcome>;
   onError: (error: Error) => void;
 }
 
-/** A sender that dies must not use up a delivery's attempts, however often. */
+/** A delivery goes to another process if its lock is not renewed for this long, ms. */
+const lockMs = 5000;
+/** No limit on stalls: a sender that dies must not use up the attempts of a delivery. */
 const unboundedStalls = 1_000_000;
 
-/** Starts to take deliveries as they fall due. `close` takes nothing any more and waits for what is under way. */
+/** Starts to process deliveries as they fall due. `close` stops taking new ones and waits for those under way. */
 export function openWebhookWorker(
   store: StoreConnection,
-  { concurrency, lockMs, retryDelayMs, send, onError }: OpenWebhookWorkerOptions,
+  { concurrency, retryDelayMs, send, onError }: OpenWebhookWorkerOptions,
 ): { close(): Promise<void> } {
   const { DelayedError, UnrecoverableError, Worker } = bullmq();
   const worker = new Worker<WebhookMessage>(
@@ -58,6 +58,6 @@ export function openWebhookWorker(
     },
   );
   worker.on('error', onError);
-  // A connection that was closed under it brings nothing that could be waited for.
+  // Force the close if the connection was closed already: waiting for jobs would never end.
   return { close: () => worker.close(store.redis.status === 'end') };
 }

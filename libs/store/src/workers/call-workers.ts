@@ -1,23 +1,17 @@
 /**
- * Operators' calls: a message in the inbox of a worker, and its answer in a hash that is gone soon. Whoever calls looks for the answers
- * as long as it likes, so that a worker that is frozen holds nobody.
+ * Operator commands: a message in the inbox of a worker, and its reply in a short-lived hash. The caller polls for
+ * replies as long as it wants, so a frozen worker blocks nothing.
  */
-import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { listShards, shardsOf } from './model-registry.ts';
-import type { WorkerIdentity } from './register-worker.ts';
+import { listShards, shardsOf } from '../models/model-registry.ts';
+import type { WorkerName } from './register-worker.ts';
 
-/** What an operator may ask of a worker. */
-export type WorkerCommand = 'sleep' | 'wake' | 'reload' | 'check_health' | 'memory';
-/** `model`: or the shard of it that the worker is in. */
-export type WorkerName = Pick<WorkerIdentity, 'model' | 'workerId'>;
-
-/** How long answers are kept after the last, ms. */
+/** TTL of replies after the last one, ms. */
 const keptMs = 60_000;
 
 /**
- * Workers by their id, of whatever model; or, where none has it, those whose ids begin with it and a dash: all that one start of the
- * program runs. Two round trips.
+ * Finds workers of any model by id; if there is none, those whose id begins with `<id>-`, which are all workers of one
+ * worker process. Two round trips.
  */
 export async function findWorkers(store: StoreConnection, id: string): Promise<WorkerName[]> {
   const lists = await Promise.all((await listShards(store)).map((shard) => listInShard(store, shard)));
@@ -26,51 +20,40 @@ export async function findWorkers(store: StoreConnection, id: string): Promise<W
   return exact.length > 0 ? exact : all.filter(({ workerId }) => workerId.startsWith(`${id}-`));
 }
 
-/** All workers of a model, by id, each with the shard it is in. Two round trips. */
+/** Returns all workers of a model by id, each with its shard. Two round trips. */
 export async function listWorkers(store: StoreConnection, model: string): Promise<WorkerName[]> {
   const lists = await Promise.all((await shardsOf(store, model)).map((shard) => listInShard(store, shard)));
   return lists.flat().toSorted((left, right) => (left.workerId < right.workerId ? -1 : 1));
 }
 
-async function listInShard(store: StoreConnection, model: string): Promise<WorkerName[]> {
-  const ids = await store.redis.zrange(store.keysOf(model).heard, '0', '-1');
-  return ids.toSorted().map((workerId) => ({ model, workerId }));
+async function listInShard(store: StoreConnection, shard: string): Promise<WorkerName[]> {
+  const ids = await store.redis.zrange(store.keysOf(shard).heartbeats, '0', '-1');
+  return ids.toSorted().map((workerId) => ({ shard, workerId }));
 }
 
-/** Tells a worker; `call`: it is to answer under that name. False when there is none of this id. */
-export async function askWorker(
-  store: StoreConnection,
-  { model, workerId }: WorkerName,
-  type: WorkerCommand,
-  { call }: { call?: string } = {},
-): Promise<boolean> {
-  const values = [workerId, '', 'ask', JSON.stringify({ type, call })];
-  return (await runScript(store, 'workers/drain-worker', store.keysOf(model), values)) === 'asked';
-}
-
-/** A worker's answer to a call. */
+/** Stores a worker's reply to a command. */
 export async function answerCall(
   store: StoreConnection,
-  { model, workerId }: WorkerName,
+  { shard, workerId }: WorkerName,
   { call, answer }: { call: string; answer: object },
 ): Promise<void> {
-  const key = store.keysOf(model).answers(call);
+  const key = store.keysOf(shard).answers(call);
   await store.redis.multi().hset(key, workerId, JSON.stringify(answer)).pexpire(key, keptMs).exec();
 }
 
-/** The answers that there are by now, in the order of the workers. One round trip for each model. */
+/** Returns the replies so far, in the order of the workers. One round trip. */
 export async function readAnswers(
   store: StoreConnection,
   workers: readonly WorkerName[],
   call: string,
 ): Promise<(object | undefined)[]> {
-  const models = [...new Set(workers.map(({ model }) => model))];
+  const shards = [...new Set(workers.map(({ shard }) => shard))];
   const answers = await Promise.all(
-    models.map(async (model) => [model, await store.redis.hgetall(store.keysOf(model).answers(call))] as const),
+    shards.map(async (shard) => [shard, await store.redis.hgetall(store.keysOf(shard).answers(call))] as const),
   );
-  const byModel = new Map(answers);
-  return workers.map(({ model, workerId }) => {
-    const answer = byModel.get(model)?.[workerId];
+  const byShard = new Map(answers);
+  return workers.map(({ shard, workerId }) => {
+    const answer = byShard.get(shard)?.[workerId];
     return answer === undefined ? undefined : (JSON.parse(answer) as object);
   });
 }

@@ -1,40 +1,45 @@
-/** The end of a worker's leases: because it stops, or because an operator says so, who knows it by its id. */
+/** Ends the leases of a worker: because it stops, or because an operator drains it by its id. */
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import type { WorkerName } from './call-workers.ts';
-import type { WorkerIdentity } from './register-worker.ts';
+import type { WorkerIdentity, WorkerName } from './register-worker.ts';
 
-type Outcome = 'draining' | 'resumed' | 'stopping' | 'removed' | 'unknown';
-
-/** No more leases for a worker that stops; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */
-export async function drainWorker(store: StoreConnection, identity: WorkerIdentity): Promise<boolean> {
-  return (await run(store, identity, identity.incarnation, 'drain')) === 'draining';
+/**
+ * Stops leases for a worker that shuts down; it finishes those it has, and `drained` is the last message in its inbox.
+ * Returns false if it is not registered any more.
+ */
+export function drainWorker(store: StoreConnection, identity: WorkerIdentity): Promise<boolean> {
+  return drain(store, identity, identity.incarnation);
 }
 
-/** The end of a worker that stops by itself. Anything it still had goes back to the queue. */
-export async function unregisterWorker(store: StoreConnection, identity: WorkerIdentity): Promise<void> {
-  await run(store, identity, identity.incarnation, 'remove');
+/** Deletes a worker that has stopped. Requests it still has are requeued. */
+export async function unregisterWorker(
+  store: StoreConnection,
+  { shard, workerId, incarnation }: WorkerIdentity,
+): Promise<void> {
+  await runScript(store, 'workers/unregister-worker', store.keysOf(shard), [workerId, incarnation]);
 }
 
-/** An operator's: no more leases from now on. It finishes what it has, and stays. Safe to call twice. False when there is none of this id. */
-export async function withdrawWorker(store: StoreConnection, worker: WorkerName): Promise<boolean> {
-  return (await run(store, worker, '', 'drain')) === 'draining';
+/**
+ * Drains a worker for an operator: it finishes its leases, gets no more, and stays registered. Safe to call twice.
+ * Returns false if there is no such worker.
+ */
+export function drainByOperator(store: StoreConnection, worker: WorkerName): Promise<boolean> {
+  return drain(store, worker, '');
 }
 
-/** `stopping`: it takes no leases because it stops. */
+/** `stopping`: it gets no leases because it shuts down. */
 export type ResumeWorkerResult = 'resumed' | 'stopping' | 'unknown';
 
-/** It takes leases again, as soon as it has loaded. Safe to call twice. */
-export async function resumeWorker(store: StoreConnection, worker: WorkerName): Promise<ResumeWorkerResult> {
-  return (await run(store, worker, '', 'resume')) as ResumeWorkerResult;
+/** Lets a drained worker take leases again, once it has loaded its model. Safe to call twice. */
+export async function resumeWorker(
+  store: StoreConnection,
+  { shard, workerId }: WorkerName,
+): Promise<ResumeWorkerResult> {
+  const reply = await runScript(store, 'workers/resume-worker', store.keysOf(shard), [workerId]);
+  return reply as ResumeWorkerResult;
 }
 
-async function run(
-  store: StoreConnection,
-  { model, workerId }: WorkerName,
-  incarnation: string,
-  action: 'drain' | 'resume' | 'remove',
-): Promise<Outcome> {
-  const values = [workerId, incarnation, action];
-  return (await runScript(store, 'workers/drain-worker', store.keysOf(model), values)) as Outcome;
+async function drain(store: StoreConnection, worker: WorkerName, incarnation: string): Promise<boolean> {
+  const values = [worker.workerId, incarnation];
+  return (await runScript(store, 'workers/drain-worker', store.keysOf(worker.shard), values)) === 'draining';
 }

@@ -1,27 +1,30 @@
-import { modelOfShard, type WorkerPace } from '@darkroom/core';
+import { modelOfShard, type WorkerThroughput } from '@darkroom/core';
 import { type WorkerList, workerLists } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-/** A registered worker, as operators see it. */
+/** A registered worker, as shown to operators. */
 export type WorkerStatus = ReturnType<typeof decode>;
 
-/** The workers of a model by id, at most `limit`: draining and loading ones before busy, idle and sleeping ones. Two round trips. */
+/**
+ * Returns at most `limit` workers of a shard, by id: draining and loading ones before busy, idle and sleeping ones. Two
+ * round trips.
+ */
 export async function readWorkers(store: StoreConnection, model: string, limit: number): Promise<WorkerStatus[]> {
   const keys = store.keysOf(model);
-  const [[count, patience], ...lists] = await Promise.all([
-    store.redis.hmget(keys.swept, 'count', 'patience'),
+  const [[count, maxMissed], ...lists] = await Promise.all([
+    store.redis.hmget(keys.swept, 'count', 'maxMissed'),
     ...workerLists.map((list) => store.redis.zrange(keys.workers(list), '0', String(limit - 1))),
   ]);
   const found = lists.flatMap((ids, index) => ids.map((workerId) => ({ workerId, list: workerLists[index]! })));
   const workers = await Promise.all(
     found.slice(0, limit).map(async ({ workerId, list }) => {
-      const [heard, fields] = await Promise.all([
-        store.redis.zscore(keys.heard, workerId),
+      const [lastSweep, fields] = await Promise.all([
+        store.redis.zscore(keys.heartbeats, workerId),
         store.redis.hgetall(keys.worker(workerId)),
       ]);
-      const isAlive = heard !== null && Number(count ?? 0) - Number(heard) <= Number(patience ?? 0);
-      // One may be gone since it was listed.
-      return heard === null ? undefined : decode(model, workerId, isAlive ? list : 'silent', fields);
+      const isAlive = lastSweep !== null && Number(count ?? 0) - Number(lastSweep) <= Number(maxMissed ?? 0);
+      // It may have been removed since it was listed.
+      return lastSweep === null ? undefined : decode(model, workerId, isAlive ? list : 'silent', fields);
     }),
   );
   return workers
@@ -32,27 +35,37 @@ export async function readWorkers(store: StoreConnection, model: string, limit: 
 function decode(
   model: string,
   workerId: string,
-  /** `silent`: not heard of in the last sweeps, to be buried by one of the next. */
+  /** `silent`: it missed heartbeats, and is reaped soon. */
   state: WorkerList | 'silent',
-  { loading, asleep, stopping, capacity, free, registeredAtMs, heartbeatAtMs, info, pace }: Record<string, string>,
+  {
+    loading,
+    asleep,
+    stopping,
+    capacity,
+    free,
+    registeredAtMs,
+    heartbeatAtMs,
+    info,
+    throughput,
+  }: Record<string, string>,
 ) {
   return {
     workerId,
     model: modelOfShard(model),
     state,
-    /** It has its model in memory and is alive. */
+    /** Its model is in memory, and it sends heartbeats. */
     isLoaded: state !== 'silent' && loading === '0' && asleep !== '1',
-    /** It was told to end and gives back what it has; else a `draining` one is drained by an operator. */
+    /** It shuts down and requeues what it has; a `draining` worker that is not stopping was drained by an operator. */
     isStopping: stopping === '1',
-    /** Its room in slots, and what nobody has taken of it. */
+    /** Slots, and how many of them are free. */
     capacity: Number(capacity),
     freeSlots: Math.max(0, Number(free)),
-    /** By the clock of Redis, ms. */
+    /** By the clock of Redis, ms since the epoch. */
     registeredAtMs: Number(registeredAtMs),
     heartbeatAtMs: Number(heartbeatAtMs),
-    /** What it says of itself: device, host, pid, version. */
+    /** Reported by the worker: device, host, pid, version. */
     info: JSON.parse(info ?? '{}') as Readonly<Record<string, string | number>>,
     /** Undefined before its first step. */
-    pace: pace ? (JSON.parse(pace) as WorkerPace) : undefined,
+    pace: throughput ? (JSON.parse(throughput) as WorkerThroughput) : undefined,
   };
 }

@@ -1,6 +1,6 @@
-/** A model in several shards: what is known of all of them together. */
+/** A model with several shards: its registry, stats, limits and sweeps. */
 import { createRequestId } from '@darkroom/core';
-import { openTestStore, seedRequest, seedRunning, seedWorker, testEnvelope, write } from '@darkroom/testing';
+import { openTestStore, seedRequest, seedRunning, seedWorker, testEnvelope, writeNow } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import {
   admitRequest,
@@ -15,15 +15,15 @@ import {
   publishModel,
   readDispatchable,
   readStats,
-  readTally,
+  readCounters,
   readWorkers,
   resumeModel,
   retryRequest,
-  spreadModel,
+  setShardCount,
   type StoreConnection,
   sumEnded,
   sumStats,
-  sumTallies,
+  sumCounters,
   takeOutbox,
 } from '../index.ts';
 
@@ -32,7 +32,7 @@ const shards = ['tiny', 'tiny~1', 'tiny~2'];
 async function openSpread(): Promise<StoreConnection> {
   const store = openTestStore();
   for (const id of ['tiny', 'small']) await publishModel(store, { id, kind: 'text' } as never);
-  await spreadModel(store, 'tiny', { count: 3, known: ['tiny'] });
+  await setShardCount(store, 'tiny', { count: 3, known: ['tiny'] });
   return store;
 }
 
@@ -44,22 +44,22 @@ async function shardsOf(store: StoreConnection): Promise<Record<string, readonly
   return Object.fromEntries((await listModels(store)).map((model) => [model.id, model.shards]));
 }
 
-describe('a registry', () => {
-  it('of models, of where their requests go, and of where there may still be some', async () => {
+describe('the registry', () => {
+  it('lists models, the shards open for new requests, and closed shards', async () => {
     const store = await openSpread();
     expect(await shardsOf(store)).toEqual({ small: ['small'], tiny: shards });
-    await spreadModel(store, 'tiny', { count: 1, known: shards });
+    await setShardCount(store, 'tiny', { count: 1, known: shards });
     expect(await shardsOf(store)).toEqual({ small: ['small'], tiny: ['tiny'] });
     expect((await listShards(store)).toSorted()).toEqual(['small', ...shards]);
-    await spreadModel(store, 'tiny', { count: 2, known: shards });
-    // A worker brings its card again.
+    await setShardCount(store, 'tiny', { count: 2, known: shards });
+    // A worker publishes the card again.
     await publishModel(store, { id: 'tiny', kind: 'text' } as never);
     expect((await shardsOf(store))['tiny']).toEqual(['tiny', 'tiny~1']);
   });
 
-  it('keeps their order beyond ten', async () => {
+  it('sorts more than ten shards by number', async () => {
     const store = await openSpread();
-    await spreadModel(store, 'small', { count: 12, known: ['small'] });
+    await setShardCount(store, 'small', { count: 12, known: ['small'] });
     expect((await shardsOf(store))['small']?.map((shard) => shard.slice(5))).toEqual([
       '',
       ...Array.from({ length: 11 }, (_shard, at) => `~${at + 1}`),
@@ -67,10 +67,10 @@ describe('a registry', () => {
   });
 });
 
-it('is paused and resumed as one, one that comes meanwhile included', async () => {
+it('pauses and resumes all shards of a model, including one that is added meanwhile', async () => {
   const store = await openSpread();
   await pauseModel(store, 'tiny');
-  await spreadModel(store, 'tiny', { count: 4, known: shards });
+  await setShardCount(store, 'tiny', { count: 4, known: shards });
   const all = [...shards, 'tiny~3'];
   for (const [at, shard] of all.entries()) {
     await seedWorker(store, { model: shard, workerId: `w${at}` });
@@ -87,7 +87,7 @@ it('is paused and resumed as one, one that comes meanwhile included', async () =
   expect(await next()).toEqual([1, 1, 1, 1]);
 });
 
-it('its workers are those of all shards, and what they do is added up', async () => {
+it('lists the workers of all shards, and sums their stats', async () => {
   const store = await openSpread();
   const first = await seedRunning(store, { id: idIn('tiny~2'), worker: { model: 'tiny~2', workerId: 'w2' } });
   const error = { code: 'internal', message: 'x' };
@@ -96,10 +96,10 @@ it('its workers are those of all shards, and what they do is added up', async ()
   await seedRequest(store, { id: idIn('tiny~1'), webhook });
   await seedRequest(store, { id: idIn('tiny') });
   expect(await listWorkers(store, 'tiny')).toEqual([
-    { model: 'tiny', workerId: 'w0' },
-    { model: 'tiny~2', workerId: 'w2' },
+    { shard: 'tiny', workerId: 'w0' },
+    { shard: 'tiny~2', workerId: 'w2' },
   ]);
-  expect(await findWorkers(store, 'w2')).toEqual([{ model: 'tiny~2', workerId: 'w2' }]);
+  expect(await findWorkers(store, 'w2')).toEqual([{ shard: 'tiny~2', workerId: 'w2' }]);
   expect(await readWorkers(store, 'tiny~2', 9)).toMatchObject([{ model: 'tiny', workerId: 'w2' }]);
   const total = async () => sumStats(await Promise.all(shards.map((shard) => readStats(store, shard))));
   expect(await total()).toMatchObject({
@@ -112,10 +112,10 @@ it('its workers are those of all shards, and what they do is added up', async ()
     shards: 3,
     waitingShards: 2,
   });
-  await write(store, first.worker, { type: 'end', delivery: first.delivery, end: { state: 'failed', error } });
-  const tally = sumTallies(await Promise.all(shards.map((shard) => readTally(store, shard))));
+  await writeNow(store, first.worker, { type: 'end', delivery: first.delivery, end: { state: 'failed', error } });
+  const counters = sumCounters(await Promise.all(shards.map((shard) => readCounters(store, shard))));
   const countOf = (state: string) =>
-    tally.ends.find((end) => end.state === state)!.counts.reduce((sum, n) => sum + n, 0);
+    counters.ends.find((end) => end.state === state)!.counts.reduce((sum, n) => sum + n, 0);
   expect([countOf('failed'), countOf('succeeded')]).toEqual([1, 0]);
   expect(
     sumEnded([
@@ -127,19 +127,19 @@ it('its workers are those of all shards, and what they do is added up', async ()
   expect(await takeOutbox(store, 'tiny~1', { limit: 9, reclaimAfterMs: 0 })).toEqual([]);
 });
 
-it('a failed request is asked for again in its shard', async () => {
+it('retries a failed request in its shard', async () => {
   const store = await openSpread();
   const { worker, delivery } = await seedRunning(store, { id: idIn('tiny~1'), worker: { model: 'tiny~1' } });
   const error = { code: 'internal', message: 'x' };
-  await write(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
+  await writeNow(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
   const result = await retryRequest(store, delivery.id);
   expect(result).toMatchObject({ status: 'retried', id: expect.stringMatching(/^tiny~1-/), isNew: true });
 });
 
-it('keys of all shards are swept, and counted as those of the model', async () => {
+it('sweeps the keys of all shards, and adds up their sizes per model', async () => {
   const store = await openSpread();
   for (const shard of shards) await seedRequest(store, { id: idIn(shard) });
-  await store.redis.set(store.keysOf('tiny~1').leases('nobody'), 'x');
+  await store.redis.set(store.keysOf('tiny~1').leases('missing'), 'x');
   const sweeper = new LeakSweeper(store);
   let found = await sweeper.sweepPage();
   const deleted = [...found.deleted];
@@ -147,20 +147,21 @@ it('keys of all shards are swept, and counted as those of the model', async () =
     found = await sweeper.sweepPage();
     deleted.push(...found.deleted);
   }
-  expect(deleted).toEqual([store.keysOf('tiny~1').leases('nobody')]);
+  expect(deleted).toEqual([store.keysOf('tiny~1').leases('missing')]);
   expect(found.sizes.filter(({ kind }) => kind === 'request')).toMatchObject([{ model: 'tiny', keys: 3 }]);
 });
 
 function admit(store: StoreConnection, shard: string, options: Partial<AdmitRequestOptions>) {
-  const envelope = testEnvelope({ id: idIn(shard, 'alice'), owner: 'alice', bytes: 100 });
+  const empty = testEnvelope({ id: idIn(shard, 'alice'), owner: 'alice', input: '' });
+  const envelope = { ...empty, input: 'x'.repeat(1000 - JSON.stringify(empty).length) };
   const otherShards = [...shards, 'small'].filter((other) => other !== shard);
   return admitRequest(store, envelope, { queueMaxLength: 9, unserved: 'accept', otherShards, ...options });
 }
 
 describe('limits of an owner', () => {
-  it('what it may keep is for all shards, however it is spread', async () => {
+  it('apply the byte budget to the sum over all shards', async () => {
     const store = await openSpread();
-    const options = { ownerMaxBytes: 600 };
+    const options = { ownerMaxBytes: 42_000 };
     const outcomes = [];
     for (const shard of ['tiny', 'tiny', 'tiny', 'tiny~1', 'tiny~2', 'tiny~2', 'tiny~1'])
       outcomes.push(await admit(store, shard, options));
@@ -168,10 +169,10 @@ describe('limits of an owner', () => {
       ...Array.from({ length: 6 }, () => 'admitted'),
       'over-budget',
     ]);
-    expect(outcomes.at(-1)).toEqual({ status: 'over-budget', bytes: 100, kept: 600 });
+    expect(outcomes.at(-1)).toEqual({ status: 'over-budget', bytes: 42_000 });
   });
 
-  it('its open requests are, too', async () => {
+  it('apply the limit of open requests to the sum over all shards', async () => {
     const store = await openSpread();
     const options = { openRequestsMax: 2 };
     for (const shard of ['tiny', 'tiny~1']) expect((await admit(store, shard, options)).status).toBe('admitted');

@@ -1,5 +1,13 @@
-/** A worker's life in the store: registered, heard of, drained, resumed, buried. */
-import { allKeys, dispatchNext, openTestStore, seedRequest, seedRunning, seedWorker, write } from '@darkroom/testing';
+/** Lifecycle of a worker in the store: registered, alive, drained, resumed, reaped. */
+import {
+  allKeys,
+  dispatchNext,
+  openTestStore,
+  seedRequest,
+  seedRunning,
+  seedWorker,
+  writeNow,
+} from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   cancelRequest,
@@ -11,17 +19,17 @@ import {
   readEvents,
   readRequest,
   readStats,
-  readTally,
+  readCounters,
   readWorkers,
   resumeWorker,
   type StoreConnection,
   sweepWorkers,
   unregisterWorker,
-  withdrawWorker,
+  drainByOperator,
 } from '../index.ts';
 import { workerLists } from '../connection/keys.ts';
 
-const name = { model: 'tiny', workerId: 'w1' };
+const name = { shard: 'tiny', workerId: 'w1' };
 const identity = { ...name, incarnation: 'first' };
 const pace = { costMs: { fast: 2, slow: 4 }, stepMs: { fast: 10, slow: 20 }, remainingCost: 7 };
 
@@ -32,17 +40,17 @@ async function listsOf(store: StoreConnection): Promise<string[]> {
 }
 
 async function sweep(store: StoreConnection, times = 1) {
-  const buried = [];
+  const reaped = [];
   for (let time = 0; time < times; time++)
-    buried.push(...(await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 2 })));
-  return buried;
+    reaped.push(...(await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 2 })).reaped);
+  return reaped;
 }
 
 describe('sweeping', () => {
-  it('returns what had promised its last slot to others, and lets nobody be alone with it', async () => {
+  it('requeues a request that had released all its slots, and grants no exclusive lease next to it', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
-    expect(await write(store, worker, { type: 'release', delivery, slots: 1 })).toBe('written');
+    expect(await writeNow(store, worker, { type: 'release', delivery, slots: 1 })).toBe('written');
     expect(await readStats(store, 'tiny')).toMatchObject({ freeSlots: 8 });
     const { id } = await seedRequest(store);
     const leases = [{ workerId: 'w1', isExclusive: true, requestIds: [id] }];
@@ -52,15 +60,15 @@ describe('sweeping', () => {
     expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'queued' } });
   });
 
-  it('is not stopped by a pace that is no number', async () => {
+  it('works with a throughput that is NaN', async () => {
     const store = openTestStore();
     const { worker } = await seedRunning(store);
     await heartbeatWorker(store, worker, { pace: { ...pace, remainingCost: Number.NaN } });
     expect(await sweep(store, 3)).toHaveLength(1);
-    expect(await store.redis.exists(store.keysOf('tiny').room)).toBe(0);
+    expect(await store.redis.exists(store.keysOf('tiny').capacity)).toBe(0);
   });
 
-  it('buries who missed more sweeps than it may; what it had goes first', async () => {
+  it('reaps a worker that missed too many sweeps and requeues its request at the front', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
     const other = await seedRequest(store, { priority: 1 });
@@ -73,19 +81,19 @@ describe('sweeping', () => {
       request: { state: 'queued', queuePosition: 0, attempts: 1 },
     });
     expect(await readRequest(store, other.id)).toMatchObject({ request: { queuePosition: 1 } });
-    expect(await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('lost');
-    expect(await heartbeatWorker(store, worker)).toBe('buried');
+    expect(await writeNow(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('lost');
+    expect(await heartbeatWorker(store, worker)).toBe('reaped');
     expect((await readEvents(store, delivery.id, { after: 0 })).map(({ type }) => type)).toEqual([
       'queued',
       'started',
       'queued',
     ]);
-    expect((await readTally(store, 'tiny')).buried).toBe(1);
-    const left = (await allKeys(store)).filter((key) => /:(?:workers?:.*|w1|room)$/.test(key));
+    expect((await readCounters(store, 'tiny')).reaped).toBe(1);
+    const left = (await allKeys(store)).filter((key) => /:(?:workers?:.*|w1|capacity)$/.test(key));
     expect(left).toEqual([]);
   });
 
-  it('a heartbeat in time is all that it takes', async () => {
+  it('does not reap a worker whose heartbeats arrive in time', async () => {
     const store = openTestStore();
     await seedRunning(store);
     for (let turn = 0; turn < 5; turn++) {
@@ -95,41 +103,58 @@ describe('sweeping', () => {
     expect(await readWorkers(store, 'tiny', 10)).toMatchObject([{ state: 'busy', freeSlots: 7 }]);
   });
 
-  it('counts sweeps of several janitors that come together as one, and those of a clock that was set back', async () => {
+  it('counts simultaneous sweeps of several janitors as one, and goes on after the clock was set back', async () => {
     const store = openTestStore();
     await seedWorker(store);
     const options = { intervalMs: 60_000, missedSweeps: 1 };
-    for (let time = 0; time < 5; time++) expect(await sweepWorkers(store, 'tiny', options)).toEqual([]);
+    for (let time = 0; time < 5; time++) expect((await sweepWorkers(store, 'tiny', options)).reaped).toEqual([]);
     expect(await store.redis.hget(store.keysOf('tiny').swept, 'count')).toBe('1');
     await store.redis.hset(store.keysOf('tiny').swept, 'atMs', Date.now() + 3_600_000);
-    expect(await sweepWorkers(store, 'tiny', options)).toMatchObject([{ workerId: 'w1' }]);
+    expect((await sweepWorkers(store, 'tiny', options)).reaped).toMatchObject([{ workerId: 'w1' }]);
   });
 
-  it('gives up what has lost its worker in each of its attempts', async () => {
+  it('fails a request that lost its worker in all its attempts', async () => {
     const store = openTestStore({ maxAttempts: 2 });
     const { delivery } = await seedRunning(store);
     expect(await sweep(store, 3)).toMatchObject([{ requests: [{ outcome: 'requeued' }] }]);
     await seedWorker(store);
     expect(await dispatchNext(store)).toMatchObject([{ id: delivery.id }]);
     expect(await sweep(store, 3)).toMatchObject([{ requests: [{ outcome: 'failed' }] }]);
-    const error = { code: 'worker_lost', message: 'Gave up after 2 attempts: the worker was lost each time.' };
+    const error = { code: 'worker_lost', message: 'Failed in all 2 attempts: the worker was lost.' };
     expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'failed', error } });
   });
 
-  it('does not count an attempt that got further than any before', async () => {
+  it('uses the max attempts set at admission, not those of the process that reaps the worker', async () => {
+    const store = openTestStore({ maxAttempts: 3 });
+    const other = openTestStore({ prefix: store.prefix, maxAttempts: 2 });
+    await seedRunning(store);
+    for (const outcome of ['requeued', 'requeued', 'failed']) {
+      expect(await sweep(other, 3)).toMatchObject([{ requests: [{ outcome }] }]);
+      await seedWorker(store);
+      await dispatchNext(other);
+    }
+  });
+
+  it('does not count an attempt that advanced further than any before', async () => {
     const store = openTestStore({ maxAttempts: 2 });
     await seedRequest(store);
     for (let done = 1; done <= 5; done++) {
       const worker = await seedWorker(store);
       const [delivery] = await dispatchNext(store);
-      await write(store, worker, { type: 'checkpoint', delivery: delivery!, index: 0, done, data: Buffer.from('x') });
+      await writeNow(store, worker, {
+        type: 'checkpoint',
+        delivery: delivery!,
+        index: 0,
+        done,
+        data: Buffer.from('x'),
+      });
       expect(await sweep(store, 3)).toMatchObject([{ requests: [{ outcome: 'requeued' }] }]);
     }
     for (const outcome of ['requeued', 'failed']) {
       const worker = await seedWorker(store);
       const [delivery] = await dispatchNext(store);
-      // No further than it was.
-      await write(store, worker, {
+      // No further than before.
+      await writeNow(store, worker, {
         type: 'checkpoint',
         delivery: delivery!,
         index: 0,
@@ -140,7 +165,7 @@ describe('sweeping', () => {
     }
   });
 
-  it('does not run a canceled request again', async () => {
+  it('cancels instead of requeueing a request that was being canceled', async () => {
     const store = openTestStore();
     const { delivery } = await seedRunning(store);
     await cancelRequest(store, delivery.id);
@@ -148,7 +173,7 @@ describe('sweeping', () => {
     expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'canceled' } });
   });
 
-  it('buries any number, a few at a time', async () => {
+  it('reaps any number of workers in batches', async () => {
     const store = openTestStore();
     for (let index = 0; index < 30; index++) await seedRunning(store, { worker: { workerId: `w${index}` } });
     expect(await sweep(store, 3)).toHaveLength(30);
@@ -156,16 +181,16 @@ describe('sweeping', () => {
   });
 });
 
-it('the next life of a worker id buries the one before', async () => {
+it('a new incarnation of a worker id removes the one before and requeues its request', async () => {
   const store = openTestStore();
   const { delivery } = await seedRunning(store);
   await seedWorker(store, { incarnation: 'second', state: 'loading' });
   expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
   expect(await readStats(store, 'tiny')).toMatchObject({ workers: { loading: 1, idle: 0, busy: 0 }, slots: 0 });
-  expect(await heartbeatWorker(store, identity)).toBe('buried');
+  expect(await heartbeatWorker(store, identity)).toBe('reaped');
 });
 
-it('what a worker that stops still has goes back, and is no attempt', async () => {
+it('unregistering a worker requeues its request without counting an attempt', async () => {
   const store = openTestStore();
   const { worker, delivery } = await seedRunning(store);
   await unregisterWorker(store, worker);
@@ -173,7 +198,7 @@ it('what a worker that stops still has goes back, and is no attempt', async () =
   expect(await listsOf(store)).toEqual([]);
 });
 
-it('the pace of all workers is summed up as it changes', async () => {
+it('sums the throughput of all workers as it changes', async () => {
   const store = openTestStore();
   await seedWorker(store);
   await seedWorker(store, { workerId: 'w2', capacity: 4 });
@@ -191,22 +216,22 @@ it('the pace of all workers is summed up as it changes', async () => {
     capacity: 6,
     costPerMs: { slow: 0.5, fast: 1 },
     stepMs: { slow: 20, fast: 10 },
-    // One that says nothing of it does all.
+    // A worker that does not report its share counts as 1.
     share: { slow: 0.875, fast: 0.75 },
     remainingCost: 8,
   });
-  await withdrawWorker(store, name);
+  await drainByOperator(store, name);
   expect((await readStats(store, 'tiny')).pace).toMatchObject({ workers: 1, capacity: 4, remainingCost: 1 });
   await unregisterWorker(store, { ...identity, workerId: 'w2' });
-  expect(await store.redis.exists(store.keysOf('tiny').room)).toBe(0);
+  expect(await store.redis.exists(store.keysOf('tiny').capacity)).toBe(0);
 });
 
-describe('room', () => {
-  it.each(['loading', 'ready', 'asleep'] as const)('is what a %s worker says that it has by now', async (state) => {
+describe('capacity', () => {
+  it.each(['loading', 'ready', 'asleep'] as const)('changes when a %s worker reports another one', async (state) => {
     const store = openTestStore();
     await seedWorker(store, { state });
     await seedRequest(store, { slots: 2 });
-    // One that loads gets no lease.
+    // A loading worker gets no lease.
     const taken = 2 * (await dispatchNext(store, 1, identity)).length;
     for (const capacity of [12, 4]) {
       await seedWorker(store, { capacity });
@@ -215,10 +240,10 @@ describe('room', () => {
     }
   });
 
-  it('is told of a worker that an operator drains, too', async () => {
+  it('changes for a drained worker, too', async () => {
     const store = openTestStore();
     await seedWorker(store);
-    await withdrawWorker(store, name);
+    await drainByOperator(store, name);
     await seedWorker(store, { capacity: 12 });
     expect(await readStats(store, 'tiny')).toMatchObject({ slots: 0, freeSlots: 0 });
     await resumeWorker(store, name);
@@ -227,15 +252,15 @@ describe('room', () => {
 });
 
 describe('an inbox', () => {
-  it('is read and not popped: what was on its way comes again, until a heartbeat says that it is here', async () => {
+  it('returns messages again after a reconnect until a heartbeat acknowledges them', async () => {
     const store = openTestStore();
     await seedRunning(store);
-    const first = openInbox(store, name);
+    const first = openInbox(store, () => name);
     const messages = await first.next(1);
     expect(messages).toMatchObject([{ type: 'run' }]);
     const { lastRead } = first;
     first.close();
-    const again = openInbox(store, name);
+    const again = openInbox(store, () => name);
     expect(await again.next(1)).toEqual(messages);
     await seedRequest(store);
     await dispatchNext(store);
@@ -249,27 +274,27 @@ describe('an inbox', () => {
 });
 
 describe('an operator', () => {
-  it('drains: it finishes what it has, gets no lease, and is told nothing', async () => {
+  it('drains a worker: it finishes its leases, gets no more, and no message', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
-    expect(await withdrawWorker(store, name)).toBe(true);
-    expect(await withdrawWorker(store, name)).toBe(true);
+    expect(await drainByOperator(store, name)).toBe(true);
+    expect(await drainByOperator(store, name)).toBe(true);
     const { id } = await seedRequest(store);
     expect(await dispatchRequests(store, 'tiny', [{ workerId: 'w1', isExclusive: false, requestIds: [id] }])).toEqual([
       { status: 'waiting' },
     ]);
-    expect(await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('finished');
+    expect(await writeNow(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('finished');
     expect(await dispatchNext(store)).toEqual([]);
     expect(await listsOf(store)).toEqual(['draining']);
     expect(await heartbeatWorker(store, identity)).toBe('alive');
     expect(await store.redis.xlen(store.keysOf('tiny').inbox('w1'))).toBe(1);
   });
 
-  it('resumes: it takes leases again, with the room it has', async () => {
+  it('resumes a worker: it takes leases again with its free slots', async () => {
     const store = openTestStore();
     await seedRunning(store);
     const before = await allKeys(store);
-    await withdrawWorker(store, name);
+    await drainByOperator(store, name);
     expect(await readStats(store, 'tiny')).toMatchObject({ slots: 0, freeSlots: 0 });
     expect(await resumeWorker(store, name)).toBe('resumed');
     expect(await resumeWorker(store, name)).toBe('resumed');
@@ -280,17 +305,17 @@ describe('an operator', () => {
     expect(await dispatchNext(store)).toHaveLength(1);
   });
 
-  it('gives it no work before it has loaded, whatever is said to it in between', async () => {
+  it('drains and resumes a loading worker, which gets no leases before it has loaded', async () => {
     const store = openTestStore();
     await seedWorker(store, { state: 'loading' });
-    await withdrawWorker(store, name);
+    await drainByOperator(store, name);
     await resumeWorker(store, name);
     expect(await listsOf(store)).toEqual(['loading']);
-    await withdrawWorker(store, name);
+    await drainByOperator(store, name);
     expect(await readWorkers(store, 'tiny', 10)).toMatchObject([{ state: 'draining', isLoaded: false }]);
     await seedWorker(store);
     expect(await listsOf(store)).toEqual(['draining']);
-    // Its engine dies, and it starts another.
+    // Its engine dies and is started again.
     await seedWorker(store, { state: 'loading' });
     expect(await listsOf(store)).toEqual(['draining']);
     await seedWorker(store);
@@ -299,22 +324,22 @@ describe('an operator', () => {
     expect(await readWorkers(store, 'tiny', 10)).toMatchObject([{ isLoaded: true }]);
   });
 
-  it('cannot resume one that stops', async () => {
+  it('cannot resume a worker that stops', async () => {
     const store = openTestStore();
     await seedWorker(store);
-    await withdrawWorker(store, name);
+    await drainByOperator(store, name);
     expect(await drainWorker(store, identity)).toBe(true);
     expect(await resumeWorker(store, name)).toBe('stopping');
     expect(await readWorkers(store, 'tiny', 10)).toMatchObject([{ state: 'draining', isStopping: true }]);
-    const inbox = openInbox(store, name);
+    const inbox = openInbox(store, () => name);
     onTestFinished(() => inbox.close());
     expect(await inbox.next(1)).toEqual([{ type: 'drained' }]);
   });
 
-  it('finds it drained after it was taken for dead and is not, and as new when it starts again', async () => {
+  it('finds a worker still drained after it was reaped by mistake, but not after a restart', async () => {
     const store = openTestStore();
     await seedWorker(store);
-    await withdrawWorker(store, name);
+    await drainByOperator(store, name);
     expect(await sweep(store, 3)).toHaveLength(1);
     await seedWorker(store);
     expect(await listsOf(store)).toEqual(['draining']);
@@ -324,17 +349,17 @@ describe('an operator', () => {
     expect(await listsOf(store)).toEqual(['idle']);
   });
 
-  it('does not hold up a request that must run alone and was promised the worker', async () => {
+  it('frees the reservation of a worker that is drained', async () => {
     const store = openTestStore();
     await seedRunning(store);
     await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'w1' });
-    await withdrawWorker(store, name);
+    await drainByOperator(store, name);
     expect((await readDispatchable(store, 'tiny', { maxWorkers: 1, maxRequests: 1 })).reservedWorkerId).toBeUndefined();
   });
 
-  it('knows when nobody has the id', async () => {
+  it('gets `unknown` for an id without a worker', async () => {
     const store = openTestStore();
-    expect(await withdrawWorker(store, name)).toBe(false);
+    expect(await drainByOperator(store, name)).toBe(false);
     expect(await resumeWorker(store, name)).toBe('unknown');
     expect(await allKeys(store)).toEqual([]);
   });

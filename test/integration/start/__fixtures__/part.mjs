@@ -1,10 +1,10 @@
-// A fake part: node part.mjs <name> [behaviour]. Says on standard output what happens to it.
+// A fake part: node part.mjs <name> [behaviour]. Prints its start and its signals.
 import { spawn } from 'node:child_process';
 
 const [name, behaviour] = process.argv.slice(2);
 if (behaviour === 'dies') process.exit(7);
 if (behaviour === 'has-children') {
-  // Lives for ever and holds our standard output, so that a test sees when it is gone.
+  // Runs forever and keeps standard output open, so that a test notices when it ends.
   spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { stdio: 'inherit' });
 }
 process.on('SIGTERM', () => {

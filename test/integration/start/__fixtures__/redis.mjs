@@ -1,5 +1,5 @@
-// Provides a Redis as npm start does, sends it one command when it is ready (again after every message), and shows the
-// reply: node redis.mjs <directory> <command…>
+// Provides a Redis as `npm start` does, sends it one command once it is ready and prints the reply:
+// node redis.mjs <directory> <command…>
 import { provideRedis } from '../../../../tools/start/redis.mjs';
 import { askRedis } from '../../../../tools/start/redis-ping.mjs';
 import { SetupError } from '../../../../tools/start/say.mjs';

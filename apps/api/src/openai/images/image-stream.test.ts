@@ -1,7 +1,7 @@
-import { DarkroomError, type RequestEvent } from '@darkroom/core';
+import { DarkroomError, type StoredEvent } from '@darkroom/core';
 import { type EventHub, readEvents } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
-import { drainGraceMs } from '../../follow/follow-stored.ts';
+import { drainGraceMs } from '../../answer/follow-stored.ts';
 import { checkMs, heartbeatMs } from '../../follow/tail-events.ts';
 import { frameBytes } from './image-frames.ts';
 import { type RunningRequest, runNext, startWorker, totalSteps } from '../../testing/fake-worker.ts';
@@ -21,7 +21,7 @@ interface Stream {
   run: RunningRequest;
 }
 
-/** A stream whose request runs. */
+/** Opens a stream and leases its request. */
 async function open(body: Record<string, unknown>, options?: TestApiOptions): Promise<Stream> {
   const test = await openTestApi(options);
   await startWorker(test.store);
@@ -40,14 +40,14 @@ function dataOf(frame: Frame | undefined): Record<string, unknown> {
   return JSON.parse(frame?.data ?? 'null') as Record<string, unknown>;
 }
 
-/** When the last event of a type was written, by Redis, ms. */
-async function timeOf({ store }: TestApi, id: string, type: RequestEvent['type']): Promise<number> {
+/** Returns the time in ms, by Redis's clock, at which the last event of a type was written. */
+async function timeOf({ store }: TestApi, id: string, type: StoredEvent['type']): Promise<number> {
   return (await readEvents(store, id, { after: 0, limit: 10_000 })).findLast((event) => event.type === type)!
     .timestampMs;
 }
 
 describe('OpenAI’s events', () => {
-  it('are the partial pictures and the pictures of all images, each as it comes', async () => {
+  it('stream partial images and final images in the order in which workers write them', async () => {
     const { test, id, reader, run } = await open({ n: 2, partial_images: 3, output_format: 'webp' });
     await run.progress(1, preview(1));
     expect(await reader.next()).toEqual({
@@ -72,13 +72,13 @@ describe('OpenAI’s events', () => {
     await run.progress(2, preview(2), 1);
     const second = await reader.next();
     expect(dataOf(second)).toMatchObject({ partial_image_index: 0, image_index: 1, step: 2, progress: 0.5 });
-    await run.output(1, Buffer.from('picture 1'), 3);
+    await run.output(1, Buffer.from('image 1'), 3);
     const { event, data } = (await reader.next())!;
     expect([event, JSON.parse(data!)]).toEqual([
       'image_generation.completed',
       {
         type: 'image_generation.completed',
-        b64_json: base64(Buffer.from('picture 1')),
+        b64_json: base64(Buffer.from('image 1')),
         created_at: Math.floor((await timeOf(test, id, 'output')) / 1000),
         size: '128x128',
         quality: 'auto',
@@ -99,21 +99,21 @@ describe('OpenAI’s events', () => {
         request_id: id,
       },
     ]);
-    await run.output(0, Buffer.from('picture 0'));
+    await run.output(0, Buffer.from('image 0'));
     await run.finish();
     const [first, ...rest] = await reader.rest();
-    expect(dataOf(first)).toMatchObject({ image_index: 0, b64_json: base64(Buffer.from('picture 0')) });
+    expect(dataOf(first)).toMatchObject({ image_index: 0, b64_json: base64(Buffer.from('image 0')) });
     expect(rest).toEqual([done]);
     expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'succeeded']);
   });
 
-  it('have no more partial pictures than were asked for, and none twice when steps are done again', async () => {
+  it('contain at most partial_images previews, and none twice when steps are repeated', async () => {
     const { reader, run } = await open({ partial_images: 2 });
     for (const step of [1, 2, 1, 2, 3]) await run.progress(step, preview(step));
-    // Previews do not outlive the end.
+    // Read them now: previews are deleted when the request ends.
     const partial = [await reader.next(), await reader.next()];
-    await run.output(0, Buffer.from('picture'));
-    await run.output(0, Buffer.from('picture'));
+    await run.output(0, Buffer.from('image'));
+    await run.output(0, Buffer.from('image'));
     await run.finish();
     const frames = [...partial, ...(await reader.rest()).slice(0, -1)].map((frame) => dataOf(frame));
     expect(frames.map((data) => [data['type'], data['partial_image_index'], data['step']])).toEqual([
@@ -130,7 +130,7 @@ describe('OpenAI’s events', () => {
     [3, 4, 1],
     [3, 2, 1],
     [2, 5, 1],
-  ])('%d partial images of %d steps come every %d steps', async (partialImages, steps, every) => {
+  ])('spread %d partial images over %d steps: a preview every %d steps', async (partialImages, steps, every) => {
     const test = await openTestApi();
     const body = { prompt: 'x', stream: true, partial_images: partialImages, num_inference_steps: steps };
     const response = await generate(test, body);
@@ -139,7 +139,39 @@ describe('OpenAI’s events', () => {
     await response.body!.cancel();
   });
 
-  it('spread partial images over the steps of the model where the request names none', async () => {
+  it.each([
+    [4, 50, 10],
+    [10, 50, 4],
+    [49, 50, 1],
+    [5000, 50, 1],
+    ['every', 50, 1],
+    ['every', 1, 1],
+    [0, 50, 0],
+  ])(
+    'in chunked format, spread %s partial images over %d steps: a preview every %d steps',
+    async (partialImages, steps, every) => {
+      const test = await openTestApi();
+      const more = { stream: true, stream_format: 'chunked', num_inference_steps: steps };
+      const response = await generate(test, { prompt: 'x', partial_images: partialImages, ...more });
+      const view = await test.api.request(`/v1/predict/${response.headers.get('x-request-id')}`);
+      expect(await view.json()).toMatchObject({ parameters: { preview: every === 0 ? 'off' : { every } } });
+      await response.body!.cancel();
+    },
+  );
+
+  it('with stream_format "chunked" and partial_images "every", contain a frame for every step', async () => {
+    const { reader, run } = await open({ stream_format: 'chunked', partial_images: 'every' });
+    for (let step = 1; step < totalSteps; step++) {
+      await run.progress(step, preview(step));
+      expect(dataOf(await reader.next())).toMatchObject({ step, is_final: false, image: base64(preview(step)) });
+    }
+    await run.output(0, Buffer.from('image'));
+    expect(dataOf(await reader.next())).toMatchObject({ step: totalSteps, is_final: true });
+    await run.finish();
+    expect(await reader.rest()).toEqual([done]);
+  });
+
+  it("spread partial images over the model's default steps if the request sets none", async () => {
     const test = await openTestApi();
     const response = await generate(test, { prompt: 'x', stream: true, partial_images: 3 });
     const view = await test.api.request(`/v1/predict/${response.headers.get('x-request-id')}`);
@@ -147,9 +179,9 @@ describe('OpenAI’s events', () => {
     await response.body!.cancel();
   });
 
-  it('bring every picture where the log has lost its beginning', async () => {
+  it('contain every image after the event log was trimmed', async () => {
     const { test, id, reader, run } = await open({});
-    await run.output(0, Buffer.from('picture'));
+    await run.output(0, Buffer.from('image'));
     await run.finish();
     await test.store.redis.xtrim(test.store.keysOf('tiny').events(id), 'MAXLEN', 1);
     const frames = await reader.rest();
@@ -158,12 +190,12 @@ describe('OpenAI’s events', () => {
 });
 
 describe('chunked frames', () => {
-  it('split what has more than 400 KB, at places where base64 can be joined', async () => {
+  it('split an image of more than 400 KB so that the base64 chunks can be concatenated', async () => {
     const { test, id, reader, run } = await open({ stream_format: 'chunked', partial_images: 1 });
     await run.progress(2, preview(2));
     const first = await reader.next();
-    const picture = Buffer.from(Uint8Array.from({ length: 2 * frameBytes + 1 }, (_value, index) => index % 251));
-    await run.output(0, picture, 1000);
+    const image = Buffer.from(Uint8Array.from({ length: 2 * frameBytes + 1 }, (_value, index) => index % 251));
+    await run.output(0, image, 999);
     await run.finish();
     const frames = [first!, ...(await reader.rest())];
     expect(frames.at(-1)).toEqual(done);
@@ -201,12 +233,12 @@ describe('chunked frames', () => {
         request_id: id,
       })),
     );
-    expect(Buffer.from(chunks.map(({ image }) => String(image)).join(''), 'base64').equals(picture)).toBe(true);
+    expect(Buffer.from(chunks.map(({ image }) => String(image)).join(''), 'base64').equals(image)).toBe(true);
     const sizes = chunks.map(({ image }) => Buffer.from(String(image), 'base64').byteLength);
     expect(sizes).toEqual([409_599, 409_599, 1]);
   });
 
-  it('leave whole what has 400 KB', async () => {
+  it('do not split an image of 400 KB', async () => {
     const { reader, run } = await open({ stream_format: 'chunked' });
     await run.output(0, Buffer.alloc(frameBytes, 1));
     await run.finish();
@@ -222,11 +254,11 @@ async function errorAtEnd(reader: SseReader): Promise<Record<string, unknown>> {
   return dataOf(frames[0]);
 }
 
-/** Loses what Redis publishes. */
+/** Drops all published wake-ups. */
 const silent = (hub: EventHub): EventHub => ({ ...hub, subscribe: (id) => hub.subscribe(id, () => {}) });
 
-describe('the end', () => {
-  it.each(['openai', 'chunked'])('of a request that fails is an error: %s', async (format) => {
+describe('the end of a stream', () => {
+  it.each(['openai', 'chunked'])('is an error event if the request fails: %s', async (format) => {
     const { id, reader, run } = await open({ stream_format: format });
     await run.finish({ state: 'failed', error: { code: 'engine_failed', message: 'Nothing came of it.' } });
     const message = `Request ${id} failed: Nothing came of it.`;
@@ -237,7 +269,7 @@ describe('the end', () => {
     });
   });
 
-  it('of a process that stops says where the request goes on, and cancels nothing', async () => {
+  it('is an error that names the request if the process stops, and does not cancel the request', async () => {
     const { test, id, reader } = await open({});
     const ending = errorAtEnd(reader);
     await expect.poll(() => test.hub.size).toBe(1);
@@ -245,11 +277,11 @@ describe('the end', () => {
     test.tick(drainGraceMs);
     const { message, error } = await ending;
     expect(error).toMatchObject({ code: 'server_stopping' });
-    expect(message).toContain(`/v1/predict/${id}`);
+    expect(message).toContain(`request ${id} continues. Fetch it by its id`);
     expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'running']);
   });
 
-  it('of results whose time is over says so', async () => {
+  it('is a request_gone error if the results have expired', async () => {
     const { test, id, reader } = await open({}, { wrapHub: silent });
     const ending = errorAtEnd(reader);
     await expect.poll(() => test.timers()).toBe(3);
@@ -259,7 +291,7 @@ describe('the end', () => {
     expect((await ending)['error']).toMatchObject({ code: 'request_gone' });
   });
 
-  it('is waited for with comments', async () => {
+  it('is preceded by heartbeat comments while the request runs', async () => {
     const { test, reader, run } = await open({});
     const next = reader.next();
     await expect.poll(() => test.timers()).toBe(3);
@@ -269,26 +301,26 @@ describe('the end', () => {
     expect((await errorAtEnd(reader))['error']).toMatchObject({ code: 'worker_lost' });
   });
 
-  it('cancels nothing when the reader leaves after it', async () => {
+  it('can be followed by a disconnect that cancels nothing', async () => {
     const { test, id, reader, run } = await open({});
-    await run.output(0, Buffer.from('picture'));
+    await run.output(0, Buffer.from('image'));
     await run.finish();
     expect((await reader.next())?.event).toBe('image_generation.completed');
     expect(await reader.next()).toEqual(done);
     await reader.cancel();
     expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'succeeded']);
-    expect(test.lines.join()).not.toContain('went away');
+    expect(test.lines.join()).not.toContain('client disconnected');
   });
 });
 
-it('goes on over a Redis that hangs, with nothing lost and nothing twice', async () => {
+it('resumes the stream after Redis hangs, without lost or repeated events', async () => {
   const { store, goOn, runOut, hangAtOutput: wrapHub, hangs } = await openHangingRedis(300);
   const { test, reader, run } = await open({ partial_images: 3 }, { store, wrapHub, storeWaitMs: 300 });
   await run.progress(1, preview(1));
   expect(dataOf(await reader.next())).toMatchObject({ partial_image_index: 0 });
   const waiting = reader.next();
   await expect.poll(() => test.timers()).toBe(3);
-  // Larger than what its event brings along.
+  // Too large to be stored in its event.
   const writing = run.output(0, Buffer.alloc(100_000));
   await hangs;
   expect(await runOut(waiting)).toEqual({ comment: 'heartbeat' });
@@ -302,7 +334,7 @@ it('goes on over a Redis that hangs, with nothing lost and nothing twice', async
   expect(frames).toEqual(['image_generation.completed', '[DONE]']);
 });
 
-it('answers over a Redis that is away when the wait begins', async () => {
+it('answers although Redis is unavailable when the wait begins', async () => {
   let failures = 0;
   const wrapHub = (hub: EventHub): EventHub => ({
     ...hub,
@@ -316,11 +348,11 @@ it('answers over a Redis that is away when the wait begins', async () => {
   const answering = generate(test, { prompt: 'a fox' });
   await expect.poll(() => test.timers()).toBe(2);
   const run = await runNext(test.store);
-  await run.output(0, Buffer.from('picture'));
+  await run.output(0, Buffer.from('image'));
   await run.finish();
   test.tick(checkMs);
   const response = await answering;
   expect(response.status).toBe(200);
-  expect(await response.json()).toMatchObject({ data: [{ b64_json: base64(Buffer.from('picture')) }] });
+  expect(await response.json()).toMatchObject({ data: [{ b64_json: base64(Buffer.from('image')) }] });
   expect(failures).toBe(2);
 });

@@ -1,40 +1,40 @@
-/** The bodies of `POST /v1/images/edits` and `POST /v1/images/variations`, and how these routes are described. */
-import { pictureSchema } from '@darkroom/kinds';
+/** Request bodies and OpenAPI documents of `POST /v1/images/edits` and `POST /v1/images/variations`. */
+import { imageRequestSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { answerErrors, requestIdHeader } from '../../follow/answer-document.ts';
+import { answerErrors, requestIdHeader } from '../../openapi/answer-document.ts';
 import { invalidField } from '../../http/api-error.ts';
-import { errorAnswer, type RouteDocument } from '../../http/api-route.ts';
-import { formErrors, submitHeaders } from '../../submit/submit-document.ts';
-import { fileSchema } from '../../v1/api-schemas.ts';
-import { createImagesBody, type ImagesBody, oneOf, openaiFields, pictureFields } from './images-body.ts';
-import { imagesResponseSchema, promptExpected, streamExamples } from './openai-images-schema.ts';
+import { describeErrorAnswer, type RouteDocument } from '../../openapi/api-route.ts';
+import { formErrors, submitHeaders } from '../../openapi/submit-document.ts';
+import { fileSchema } from '../../openapi/api-schemas.ts';
+import { createImagesBody, type ImagesBody, enumField, openaiFields, imageFields } from './images-body.ts';
+import { imagesResponseSchema, imagePromptExpected, streamExamples } from './openai-images-schema.ts';
 
-const imageExpected = 'a picture: a file of a form, or its URL';
-const { image, mask, strength } = pictureSchema.shape;
+const imageExpected = 'an image: a file of a form, or a URL';
+const { image, mask, strength } = imageRequestSchema.shape;
 const { style: _style, ...editFields } = openaiFields;
 
 export const editsBody = createImagesBody({
   name: 'ImagesEditRequest',
-  picture: { ...pictureFields, image, mask, strength },
+  image: { ...imageFields, image, mask, strength },
   openai: {
     ...editFields,
-    input_fidelity: oneOf(
+    input_fidelity: enumField(
       ['low'],
-      'low (strength says how much of the picture stays)',
-      'For clients that always send OpenAI’s default.',
+      'low (strength sets how far the image may change)',
+      'Has no effect; accepted because some clients always send OpenAI’s default.',
     ),
   },
-  needed: { prompt: promptExpected, image: imageExpected },
+  needed: { prompt: imagePromptExpected, image: imageExpected },
 });
 
 const { user, response_format } = openaiFields;
 
-/** Empty for a model: what it draws is led by the picture alone. */
+/** Prompt of a variation without one: the model sees an empty prompt, so only the input image guides it. */
 export const noPrompt = ' ';
 
 export const variationsBody = createImagesBody({
   name: 'ImagesVariationRequest',
-  picture: { ...pictureFields, prompt: pictureFields.prompt.optional(), image, strength },
+  image: { ...imageFields, prompt: imageFields.prompt.optional(), image, strength },
   openai: { user, response_format },
   needed: { image: imageExpected },
 });
@@ -43,7 +43,7 @@ const referenceExpected = '{"image_url": a data URL or an https URL}';
 const reference = z.strictObject({ image_url: z.string() });
 const oneReference = z.array(reference).length(1);
 
-/** A body of JSON as OpenAI has it, with references in place of files, as one of ours. Throws 400 for other references. */
+/** Converts OpenAI's JSON body with `{"image_url"}` objects to our fields. Throws 400 for other image references. */
 export function fromReferences(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   const { images, ...others } = body as Readonly<Record<string, unknown>>;
@@ -62,7 +62,7 @@ export function fromReferences(body: unknown): unknown {
   return given;
 }
 
-/** What a form may hold. */
+/** Returns the schema of a form that sends `body` with files. */
 function formSchema({ schema }: ImagesBody, name: string): z.ZodType {
   const files = 'mask' in schema.shape ? { image: fileSchema, mask: fileSchema.optional() } : { image: fileSchema };
   return z.strictObject({ ...schema.shape, ...files }).openapi(name);
@@ -71,24 +71,25 @@ function formSchema({ schema }: ImagesBody, name: string): z.ZodType {
 const { image: _file, mask: _maskFile, ...referenceFields } = editsBody.schema.shape;
 
 const images = {
-  description: 'The pictures, or the events.',
+  description: 'The images, or a stream of events.',
   headers: requestIdHeader,
   content: { 'application/json': { schema: imagesResponseSchema } },
 };
-const badImage = errorAnswer(
-  'A field or a picture is wrong. Nothing is stored.',
+const badImage = describeErrorAnswer(
+  'A field or an image is wrong. Nothing is stored.',
   invalidField('strength', 2, 'a number from 0 to 1'),
 );
 
 export const imagesEditsDocument: RouteDocument = {
   method: 'post',
   path: '/v1/images/edits',
-  summary: 'Ask for pictures of a picture as of OpenAI',
-  description: `As \`POST /v1/images/generations\`, with a picture to begin with: \`image\` as a file of a form; or in JSON \`images\`, a list of one \`{"image_url"}\` with
-a data URL or an https URL. Models that take pictures say so in \`takes\` of \`/v1/models\`.
+  summary: 'Edit an image (OpenAI-compatible)',
+  description: `Like \`POST /v1/images/generations\`, with an input image: \`image\` as a file of a form; or in JSON \`images\`, a list of one
+\`{"image_url"}\` with a data URL or an https URL. \`takes\` in \`/v1/models\` shows which models accept images.
 
-What is transparent in \`mask\` is painted anew, and the rest stays. Without a mask that is what is transparent in the picture; an opaque one is painted
-anew as a whole, as far as \`strength\` says. Several pictures are refused, and so are ids of files. Streams have the events \`image_edit.partial_image\` and \`image_edit.completed\`.`,
+The transparent area of \`mask\` is redrawn, the rest stays. Without a mask, the transparent area of the image is redrawn; if the image is
+opaque, all of it is redrawn, and \`strength\` sets how much it changes. Several images and file ids are rejected.
+Streams have the events \`image_edit.partial_image\` and \`image_edit.completed\`.`,
   request: {
     headers: submitHeaders.pick({ 'idempotency-key': true }),
     body: {
@@ -104,7 +105,7 @@ anew as a whole, as far as \`strength\` says. Several pictures are refused, and 
     },
   },
   responses: {
-    ...answerErrors('picture'),
+    ...answerErrors('image'),
     ...formErrors,
     200: { ...images, content: { ...images.content, 'text/event-stream': streamExamples('image_edit') } },
     400: badImage,
@@ -114,9 +115,9 @@ anew as a whole, as far as \`strength\` says. Several pictures are refused, and 
 export const imagesVariationsDocument: RouteDocument = {
   method: 'post',
   path: '/v1/images/variations',
-  summary: 'Ask for other pictures like one as of OpenAI',
+  summary: 'Create variations of an image (OpenAI-compatible)',
   description:
-    'As `POST /v1/images/edits`, without a mask and, unless there is one, without a prompt. `strength` says how far from the picture they may go.',
+    'Like `POST /v1/images/edits`, without a mask; the prompt is optional. `strength` sets how much the variations differ from the image.',
   request: {
     headers: submitHeaders.pick({ 'idempotency-key': true }),
     body: {
@@ -124,5 +125,5 @@ export const imagesVariationsDocument: RouteDocument = {
       content: { 'multipart/form-data': { schema: formSchema(variationsBody, 'ImagesVariationForm') } },
     },
   },
-  responses: { ...answerErrors('picture'), ...formErrors, 200: images, 400: badImage },
+  responses: { ...answerErrors('image'), ...formErrors, 200: images, 400: badImage },
 };

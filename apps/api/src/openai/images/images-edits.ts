@@ -1,6 +1,6 @@
-/** `POST /v1/images/edits` and `/variations`: pictures of a picture. */
-import type { Route } from '../../http/api-route.ts';
-import { takeBody } from '../../http/take-body.ts';
+/** `POST /v1/images/edits` and `/variations`: images from an input image. */
+import type { Route } from '../../openapi/api-route.ts';
+import { takeBody } from '../../submit/take-body.ts';
 import { answerImages } from './answer-images.ts';
 import {
   editsBody,
@@ -19,8 +19,8 @@ export const imagesEditsRoute: Route = {
       context,
       () => editsBody.fields,
       ({ body, uploads }) => {
-        const asked = editsBody.parse(fromReferences(body));
-        return answerImages(c, context, asked, { name: 'image_edit', uploads, maskBy: 'transparency' });
+        const parsed = editsBody.parse(fromReferences(body));
+        return answerImages(c, context, parsed, { name: 'image_edit', uploads, maskBy: 'transparency' });
       },
     ),
 };
@@ -33,11 +33,11 @@ export const imagesVariationsRoute: Route = {
       context,
       () => variationsBody.fields,
       ({ body, uploads }) => {
-        const { picture, ...asked } = variationsBody.parse(body);
+        const { image, ...others } = variationsBody.parse(body);
         return answerImages(
           c,
           context,
-          { ...asked, picture: { prompt: noPrompt, ...picture } },
+          { ...others, image: { prompt: noPrompt, ...image } },
           { name: 'image_edit', uploads },
         );
       },

@@ -2,7 +2,7 @@ import { cancelRequest, readEvents, readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { errorSchema } from '../../http/error-response.ts';
-import { drainGraceMs } from '../../follow/follow-stored.ts';
+import { drainGraceMs } from '../../answer/follow-stored.ts';
 import { imagesResponseSchema } from './openai-images-schema.ts';
 import { endOverdue } from '../../testing/end-overdue.ts';
 import { runNext, startWorker } from '../../testing/fake-worker.ts';
@@ -24,27 +24,27 @@ async function errorOf(response: Response): Promise<Answer> {
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** When the last picture was written, by Redis, s. */
+/** Returns the time in seconds, by Redis's clock, at which the last image was written. */
 async function drawnAt({ store }: TestApi, id: string): Promise<number> {
   const events = await readEvents(store, id, { after: 0 });
   return Math.floor(events.findLast(({ type }) => type === 'output')!.timestampMs / 1000);
 }
 
-/** Draws `count` pictures for whoever waits. */
+/** Runs the next request and writes `count` images, the last one first. */
 async function draw(test: TestApi, count: number): Promise<void> {
   const run = await runNext(test.store);
-  for (let index = count - 1; index >= 0; index--) await run.output(index, Buffer.from(`picture ${index}`), 6);
+  for (let index = count - 1; index >= 0; index--) await run.output(index, Buffer.from(`image ${index}`), 6);
   await run.finish();
 }
 
-describe('one answer', () => {
-  it('is a 400 as of OpenAI when the picture is refused, which no client asks for again', async () => {
+describe('an answer without streaming', () => {
+  it('is a 400 that no SDK retries when moderation rejects the image', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const answering = generate(test, { prompt: 'a fox' });
     await onlyId(test.store);
     const run = await runNext(test.store);
-    const error = { code: 'content_policy_violation', message: 'NSFW content was found in picture 0.' };
+    const error = { code: 'content_policy_violation', message: 'NSFW content was found in image 0.' };
     await run.finish({ state: 'failed', error });
     const response = await answering;
     expect(response.headers.get('x-should-retry')).toBe('false');
@@ -52,7 +52,7 @@ describe('one answer', () => {
     expect(await errorOf(response)).toMatchObject({ status: 400, type, ...error });
   });
 
-  it('brings all pictures in order, with the id in a header, and asks for no previews', async () => {
+  it('contains all images in order, with the request id in a header, and requests no previews', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const answering = generate(test, { prompt: 'a fox', n: 2, num_inference_steps: 4, user: 'me', quality: 'auto' });
@@ -62,7 +62,7 @@ describe('one answer', () => {
     expect([response.status, response.headers.get('x-request-id')]).toEqual([200, id]);
     expect(imagesResponseSchema.parse(await response.json())).toEqual({
       created: await drawnAt(test, id),
-      data: [{ b64_json: base64('picture 0') }, { b64_json: base64('picture 1') }],
+      data: [{ b64_json: base64('image 0') }, { b64_json: base64('image 1') }],
       background: 'opaque',
       output_format: 'png',
       size: '128x128',
@@ -83,12 +83,9 @@ describe('one answer', () => {
 
   it.each([
     [{}, 'http://localhost'],
-    [
-      { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'pictures.example:444, inner' },
-      'https://pictures.example:444',
-    ],
+    [{ 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'images.example:444, inner' }, 'https://images.example:444'],
     [{ 'X-Forwarded-Proto': 'javascript', 'X-Forwarded-Host': 'a/b?c' }, 'http://localhost'],
-  ])('brings whole URLs: %j', async (headers: Record<string, string>, origin) => {
+  ])('contains absolute URLs: %j', async (headers: Record<string, string>, origin) => {
     const test = await openTestApi();
     await startWorker(test.store);
     const answering = generate(test, { prompt: 'a fox', response_format: 'url' }, { headers });
@@ -96,11 +93,11 @@ describe('one answer', () => {
     await draw(test, 1);
     const { data } = imagesResponseSchema.parse(await (await answering).json());
     expect(data).toEqual([{ url: `${origin}/v1/predict/${id}/images/0` }]);
-    const picture = await test.api.request(new URL(data[0]!.url!).pathname);
-    expect(await picture.text()).toBe('picture 0');
+    const image = await test.api.request(new URL(data[0]!.url!).pathname);
+    expect(await image.text()).toBe('image 0');
   });
 
-  it('takes null for what has a default, and what OpenAI’s clients send without meaning it', async () => {
+  it('accepts null as a default, and ignores fields that OpenAI’s clients always send', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const nulls = ['model', 'n', 'size', 'stream', 'partial_images', 'output_format', 'seed', 'style', 'stream_format'];
@@ -113,13 +110,21 @@ describe('one answer', () => {
   });
 });
 
-describe('refusing stores nothing', () => {
+describe('rejects without storing a request', () => {
   it.each([
     [{ prompt: 'x', n: 11 }, 'n is 11, expected a whole number from 1 to 10'],
     [{ prompt: null }, 'prompt is null, expected text of 1 to 4000 characters'],
     [{ prompt: 'x', num_inference_steps: 999 }, 'num_inference_steps is 999, expected a whole number from 1 to 200'],
     [{ prompt: 'x', size: '1024x1792' }, /^size is "1024x1792", expected "auto" or .* multiple of 32 from 64 to 256$/],
     [{ prompt: 'x', partial_images: 4, stream: true }, 'partial_images is 4, expected a whole number from 0 to 3'],
+    [{ prompt: 'x', partial_images: 'every', stream: true }, 'partial_images is "every", expected a whole number'],
+    [{ prompt: 'x', partial_images: -1, stream: true, stream_format: 'chunked' }, 'partial_images is -1, expected a'],
+    [{ prompt: 'x', partial_images: 1.5, stream: true, stream_format: 'chunked' }, 'partial_images is 1.5, expected a'],
+    [
+      { prompt: 'x', partial_images: 'all', stream: true, stream_format: 'chunked' },
+      'partial_images is "all", expected',
+    ],
+    [{ prompt: 'x', partial_images: 'every' }, 'partial_images is "every", expected 0 without stream: true'],
     [{ prompt: 'x', partial_images: 1 }, 'partial_images is 1, expected 0 without stream: true'],
     [{ prompt: 'x', stream_format: 'chunked' }, 'stream_format is "chunked", expected none without stream: true'],
     [{ prompt: 'x', stream: true, response_format: 'url' }, /^response_format is "url", expected b64_json with stream/],
@@ -134,14 +139,14 @@ describe('refusing stores nothing', () => {
     const test = await openTestApi();
     const before = await allKeys(test.store);
     const response = await generate(test, body);
-    expect(response.headers.get('x-request-id')).toBeNull();
+    expect(response.headers.get('x-request-id')).not.toBeNull();
     const error = await errorOf(response);
     expect(error).toMatchObject({ status: 400, type: 'invalid_request_error' });
     expect(error.message).toMatch(message);
     expect(await allKeys(test.store)).toEqual(before);
   });
 
-  it('a model that is not there', async () => {
+  it('an unknown model', async () => {
     const test = await openTestApi();
     expect(await errorOf(await generate(test, { prompt: 'x', model: 'dall-e-3' }))).toMatchObject({
       status: 404,
@@ -150,7 +155,7 @@ describe('refusing stores nothing', () => {
     });
   });
 
-  it('more than may wait, which may be tried again', async () => {
+  it('a request when the queue is full, with a 503 that SDKs retry', async () => {
     const test = await openTestApi({ config: { queueMaxLength: 1 } });
     await test.submit();
     const response = await generate(test, { prompt: 'x', stream: true });
@@ -159,7 +164,7 @@ describe('refusing stores nothing', () => {
   });
 });
 
-/** What a client gets that waits while `happen` happens. */
+/** Sends a request, runs `happen` while the client waits, and returns the error that the client receives. */
 async function outcome(test: TestApi, happen: (id: string) => Promise<unknown>): Promise<Answer & { id: string }> {
   await startWorker(test.store);
   const answering = generate(test, { prompt: 'a fox' });
@@ -173,7 +178,7 @@ async function outcome(test: TestApi, happen: (id: string) => Promise<unknown>):
 }
 
 describe('after the request is stored', () => {
-  it('says why it failed, with a status that no SDK sends again', async () => {
+  it('answers a failed request with its error and a status that no SDK retries', async () => {
     const test = await openTestApi();
     const error = { code: 'engine_failed', message: 'Nothing came of it.' };
     const { id, ...answer } = await outcome(test, async () =>
@@ -183,7 +188,7 @@ describe('after the request is stored', () => {
     expect(answer).toEqual({ status: 422, message, type: 'generation_error', code: 'engine_failed', param: null });
   });
 
-  it('says that it was canceled, or not done in its time', async () => {
+  it('answers a canceled or expired request with request_canceled or request_expired', async () => {
     const one = await openTestApi();
     const canceled = await outcome(one, (id) => cancelRequest(one.store, id));
     expect(canceled).toMatchObject({ status: 422, code: 'request_canceled' });
@@ -192,7 +197,7 @@ describe('after the request is stored', () => {
     expect(expired).toMatchObject({ status: 422, code: 'request_expired' });
   });
 
-  it('has no 5xx for a fault of its own either, and logs it', async () => {
+  it('answers an internal error with 422 instead of 5xx, and logs it', async () => {
     const test = await openTestApi();
     const answer = await outcome(test, async (id) => {
       const run = await runNext(test.store);
@@ -205,22 +210,22 @@ describe('after the request is stored', () => {
       test.tick(5000);
     });
     expect(answer).toMatchObject({ status: 422, code: 'internal' });
-    expect(test.lines.join()).toContain('"an answer failed"');
+    expect(test.lines.join()).toContain('"answer failed"');
   });
 
-  it('waits on for a while when the process stops, and then says where the request goes on', async () => {
+  it('keeps waiting during the grace time of a shutdown, then names the request', async () => {
     const test = await openTestApi();
     const answer = await outcome(test, async () => {
       test.draining.abort();
       test.tick(drainGraceMs);
     });
     expect(answer).toMatchObject({ status: 422, code: 'server_stopping' });
-    expect(answer.message).toContain(`/v1/predict/${answer.id}`);
+    expect(answer.message).toContain(`request ${answer.id} continues. Fetch it by its id`);
     expect(await stateOf(test.store, answer.id)).toBe('queued');
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
   });
 
-  it('sends a client with an Idempotency-Key to the next replica when the process stops, for the same request', async () => {
+  it('tells a client with an Idempotency-Key to retry on shutdown; the next replica finds the same request', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const body = { prompt: 'a fox', n: 2 };
@@ -241,7 +246,7 @@ describe('after the request is stored', () => {
     expect(await afterTheEnd.json()).toEqual(await (await again).json());
   });
 
-  it('answers as ever what is done soon after the process was told to stop', async () => {
+  it('answers normally if the request ends soon after the shutdown begins', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
     const answering = generate(test, { prompt: 'a fox' });
@@ -251,7 +256,7 @@ describe('after the request is stored', () => {
     expect((await answering).status).toBe(200);
   });
 
-  it('gives up long after the time of the request, when nobody has ended it', async () => {
+  it('answers end_unknown long after the timeout if no process has ended the request', async () => {
     const test = await openTestApi({ config: { requestTimeoutS: 20 } });
     const answer = await outcome(test, async () => test.tick(35_000));
     expect(answer).toMatchObject({ status: 422, code: 'end_unknown' });

@@ -1,6 +1,6 @@
-/** `POST /v1/images/generations`: pictures of prompts. */
-import type { Route } from '../../http/api-route.ts';
-import { readJsonBody } from '../../http/read-json-body.ts';
+/** `POST /v1/images/generations`: images from prompts. */
+import type { Route } from '../../openapi/api-route.ts';
+import { readJsonBody } from '../../body/read-json-body.ts';
 import { answerImages } from './answer-images.ts';
 import { generationsBody, imagesGenerationsDocument } from './openai-images-schema.ts';
 

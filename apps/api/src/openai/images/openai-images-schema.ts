@@ -1,10 +1,10 @@
-/** The body of `POST /v1/images/generations`, and how the route is described. */
+/** Request body, answer and OpenAPI document of `POST /v1/images/generations`. */
 import { outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidField } from '../../http/api-error.ts';
-import { errorAnswer, exampleId, type RouteDocument } from '../../http/api-route.ts';
-import { submitHeaders } from '../../submit/submit-document.ts';
-import type { PartialPicture } from './follow-pictures.ts';
+import { describeErrorAnswer, exampleId, type RouteDocument } from '../../openapi/api-route.ts';
+import { submitHeaders } from '../../openapi/submit-document.ts';
+import type { PartialImage } from './follow-images.ts';
 import {
   chunkedFrames,
   type ImageEventName,
@@ -13,16 +13,16 @@ import {
   imageUsage,
   imageUsageSchema,
 } from './image-frames.ts';
-import { createImagesBody, openaiFields, pictureFields } from './images-body.ts';
-import { answerErrors, requestIdHeader } from '../../follow/answer-document.ts';
+import { createImagesBody, openaiFields, partialImagesExpected, imageFields } from './images-body.ts';
+import { answerErrors, requestIdHeader } from '../../openapi/answer-document.ts';
 
-export const promptExpected = 'text of 1 to 4000 characters';
+export const imagePromptExpected = 'text of 1 to 4000 characters';
 
 export const generationsBody = createImagesBody({
   name: 'ImagesRequest',
-  picture: pictureFields,
+  image: imageFields,
   openai: openaiFields,
-  needed: { prompt: promptExpected },
+  needed: { prompt: imagePromptExpected },
 });
 
 export const imagesResponseSchema = z
@@ -30,8 +30,8 @@ export const imagesResponseSchema = z
     created: z.int().openapi({ description: 'Seconds since the epoch.', example: 1_795_225_246 }),
     data: z.array(
       z.strictObject({
-        b64_json: z.string().optional().openapi({ description: 'The picture in base64.' }),
-        url: z.url().optional().openapi({ description: 'Where to fetch it, with `response_format: "url"`.' }),
+        b64_json: z.string().optional().openapi({ description: 'The image in base64.' }),
+        url: z.url().optional().openapi({ description: 'URL of the image, with `response_format: "url"`.' }),
       }),
     ),
     background: z.literal('opaque'),
@@ -50,8 +50,8 @@ export const imagesResponseSchema = z
     },
   });
 
-/** A picture in the making, as the two kinds of streams have it. */
-const partial: PartialPicture = {
+/** Sample preview, encoded for the examples of both stream formats. */
+const partial: PartialImage = {
   type: 'partial',
   imageIndex: 0,
   partialIndex: 0,
@@ -64,37 +64,37 @@ const partial: PartialPicture = {
 const request = { id: exampleId, input: { width: 128, height: 128, numInferenceSteps: 20, scheduler: 'ddim' } };
 const exampleOf = (framesOf: ImageFrames) => ({ value: [...framesOf(partial, request)].join('') });
 
-/** How streams of pictures stand in the document. */
-export function streamExamples(what: ImageEventName) {
-  return { examples: { openai: exampleOf(imageEventFrames(what)), chunked: exampleOf(chunkedFrames) } };
+/** Returns examples of image streams for the OpenAPI document. */
+export function streamExamples(eventName: ImageEventName) {
+  return { examples: { openai: exampleOf(imageEventFrames(eventName)), chunked: exampleOf(chunkedFrames) } };
 }
 
-const description = `For OpenAI's SDKs: a view of a request as \`POST /v1/predict\` makes it. The answer waits until all pictures are done.
-\`null\` in a field is its default. \`url\`s are whole, under the name by which the client reached the server
-(\`X-Forwarded-Proto\` and \`X-Forwarded-Host\` of a proxy in front count). Pictures that take minutes are better streamed:
-clients give up on answers whose first byte does not come, most after 5 or 10 minutes.
+const description = `For OpenAI's SDKs: a view of a request such as \`POST /v1/predict\` creates. The answer is sent when all images are done.
+\`null\` in a field means its default. Each \`url\` is absolute and uses the host name by which the client reached the server
+(\`X-Forwarded-Proto\` and \`X-Forwarded-Host\` of a proxy count). Stream images that take minutes:
+most clients time out if an answer does not begin within 5 or 10 minutes.
 
-With \`stream: true\` server-sent events come instead, and the headers at once:
+With \`stream: true\` the answer is a stream of server-sent events, whose headers are sent at once:
 
 | event | data |
 | --- | --- |
-| \`image_generation.partial_image\` | \`type\`, \`b64_json\` (a small view, in the format of \`output_format\`), \`partial_image_index\`, \`created_at\`, \`size\` (of the whole picture), \`quality\`, \`background\`, \`output_format\`; and our own \`image_index\`, \`step\`, \`total_steps\`, \`progress\`, \`request_id\` |
-| \`image_generation.completed\` | the same without \`partial_image_index\`, and \`usage\`; one for each picture, as soon as it is done |
-| \`error\` | as the body of an error, and \`request_id\`; it is the last one |
+| \`image_generation.partial_image\` | \`type\`, \`b64_json\` (a small view, in the format of \`output_format\`), \`partial_image_index\`, \`created_at\`, \`size\` (of the full image), \`quality\`, \`background\`, \`output_format\`; and our additional \`image_index\`, \`step\`, \`total_steps\`, \`progress\`, \`request_id\` |
+| \`image_generation.completed\` | the same without \`partial_image_index\`, with \`usage\`; one for each image, as soon as it is done |
+| \`error\` | the body of an error, with \`request_id\`; always the last event |
 
-With \`stream_format: "chunked"\` the frames have no event name, and \`step\`, \`total_steps\`, \`progress\`, \`image\` (base64), \`timestamp\`
-(seconds), \`is_final\` (not a partial picture), \`is_chunked\`, \`chunk_id\`, \`chunk_index\`, \`total_chunks\`, \`output_format\`,
-\`image_index\` and \`request_id\`. A picture of more than 400 KB comes in several of them: join the \`image\` of all that share a
-\`chunk_id\`. Partial pictures are at most \`partial_images\` for each picture. Both end with \`data: [DONE]\`, and a
-comment comes every 15 s.
+With \`stream_format: "chunked"\` the frames have no event name. Their fields are \`step\`, \`total_steps\`, \`progress\`, \`image\` (base64), \`timestamp\`
+(seconds), \`is_final\` (not a partial image), \`is_chunked\`, \`chunk_id\`, \`chunk_index\`, \`total_chunks\`, \`output_format\`,
+\`image_index\` and \`request_id\`. An image of more than 400 KB is split into several frames: join the \`image\` of all frames with the same
+\`chunk_id\`. Each image has at most \`partial_images\` partial images: up to 3 in OpenAI's events, any number or \`"every"\` in chunked frames.
+Both formats end with \`data: [DONE]\` and send a comment every 15 s as a heartbeat.
 
-**A client that goes away cancels its request**, streaming or not, unless it sent an \`Idempotency-Key\`: then it may come back for
-it. After the request is stored no answer is a 5xx, and none makes an SDK send it a second time: the error is a 422.`;
+**Disconnecting cancels the request**, streaming or not, unless the client sent an \`Idempotency-Key\`,
+with which it can fetch the result later. After the request is stored, errors are 422, never 5xx, so that SDKs do not send it again.`;
 
 export const imagesGenerationsDocument: RouteDocument = {
   method: 'post',
   path: '/v1/images/generations',
-  summary: 'Ask for pictures as of OpenAI',
+  summary: 'Create images (OpenAI-compatible)',
   description,
   request: {
     headers: submitHeaders.pick({ 'idempotency-key': true }),
@@ -109,19 +109,19 @@ export const imagesGenerationsDocument: RouteDocument = {
     },
   },
   responses: {
-    ...answerErrors('picture'),
+    ...answerErrors('image'),
     200: {
-      description: 'The pictures, or the events.',
+      description: 'The images, or a stream of events.',
       headers: requestIdHeader,
       content: {
         'application/json': { schema: imagesResponseSchema },
-        // Without a schema: tools hold each event against it, and OpenAPI 3.1 has no other for the items of a stream.
+        // Omit the schema: OpenAPI 3.1 cannot describe a single event, and tools would apply the schema to each.
         'text/event-stream': streamExamples('image_generation'),
       },
     },
-    400: errorAnswer(
+    400: describeErrorAnswer(
       'A field is wrong. Nothing is stored.',
-      invalidField('partial_images', 9, 'a whole number from 0 to 3'),
+      invalidField('partial_images', 9, partialImagesExpected),
     ),
   },
 };

@@ -1,7 +1,6 @@
-/** How `POST /v1/chat/completions` and `POST /v1/completions` answer: each a view of a request of text. */
+/** Answers of `POST /v1/chat/completions` and `POST /v1/completions`. Each is a view of an ordinary text request. */
 import { type OutputInfo, timeOfRequestId } from '@darkroom/core';
 import {
-  pieceView,
   readCalls,
   text as textKind,
   type TextInput,
@@ -10,106 +9,128 @@ import {
   toolCallView,
   type ToolCallView,
 } from '@darkroom/kinds';
-import type { ApiContext } from '../../context.ts';
-import { inTheirNames } from '../../drop-in/their-names.ts';
+import type { ApiContext } from '../../context/context.ts';
+import { withClientFieldNames } from '../../compat/client-field-names.ts';
 import { heartbeatFrame, sseFrame } from '../../follow/sse-frame.ts';
 import type { ApiCall } from '../../http/api-env.ts';
-import { readJsonBody } from '../../http/read-json-body.ts';
+import { readJsonBody } from '../../body/read-json-body.ts';
 import type { SubmittedRequest } from '../../submit/submit-request.ts';
-import { answerStored, streamStored } from '../../follow/answer-stored.ts';
-import { textChanged } from '../../follow/stored-request-error.ts';
-import { type AddedText, followTexts } from './follow-texts.ts';
+import { answerStored, streamStored } from '../../answer/answer-stored.ts';
+import { textChanged } from '../../answer/stored-request-error.ts';
+import { followTexts } from './follow-texts.ts';
 import { ChoiceChunks, type ChoicePart } from './text-chunks.ts';
-import { finishReasonOf, openaiUsage, type TextShape } from './text-shape.ts';
-import type { ClientWatch } from '../../follow/watch-client.ts';
+import { finishReasonOf, openaiUsage, type TextShape, tokensOf } from './text-shape.ts';
+import type { ClientWatch } from '../../answer/watch-client.ts';
 
-/** What one of the routes makes of a body. */
-export interface TextAsk {
-  /** For `submitRequest`, which checks it. */
+/** A parsed body of one of the routes. */
+export interface ParsedTextBody {
+  /** Body for `submitRequest`, which validates it. */
   body: object;
-  /** Its fields by what the client calls them, where that is another name. */
+  /** The client's names of our fields, where they differ. Errors use the client's names. */
   names: Readonly<Record<string, string>>;
   isStream: boolean;
-  /** Whether a stream says at its end what was used. */
+  /** The stream ends with a chunk with `usage`. */
   includesUsage: boolean;
+  /** Bodies of further prompts. Each becomes a separate request; its choices follow those of `body`. */
+  others?: readonly object[];
+  /** Text to put before each choice of a prompt, by index of the prompt. */
+  echoes?: readonly string[];
+  /** `max_tokens: 0`: run the prompt and discard the generated text. */
+  isPromptOnly?: boolean;
 }
 
 export async function answerText(
   c: ApiCall,
   context: ApiContext,
-  parse: (body: unknown) => TextAsk,
+  parse: (body: unknown) => ParsedTextBody,
   shape: TextShape,
+  answerMany?: (c: ApiCall, context: ApiContext, parsed: ParsedTextBody, shape: TextShape) => Promise<Response>,
 ): Promise<Response> {
-  const ask = parse(await readJsonBody(c, context.config.maxBodyBytes));
-  const submission = { body: ask.body, kind: textKind.id };
-  return inTheirNames(ask.names, () =>
-    ask.isStream
-      ? streamStored(c, context, submission, (...of) => chunkFrames(context, shape, ask, ...of), 'chunks')
-      : answerStored(c, context, submission, (...of) => wholeAnswer(context, shape, ...of)),
+  const parsed = parse(await readJsonBody(c, context.config.maxBodyBytes));
+  const submission = { body: parsed.body, kind: textKind.id };
+  if (answerMany !== undefined && (parsed.others ?? parsed.echoes ?? parsed.isPromptOnly) !== undefined)
+    return withClientFieldNames(parsed.names, () => answerMany(c, context, parsed, shape));
+  return withClientFieldNames(parsed.names, () =>
+    parsed.isStream
+      ? streamStored(c, context, submission, (...of) => chunkFrames(context, shape, parsed, ...of), 'chunks')
+      : answerStored(c, context, submission, (...of) => fullAnswer(context, shape, ...of)),
   );
 }
 
-/** What every answer and every chunk begins with. */
-function headOf({ id, model }: SubmittedRequest, { idPrefix }: TextShape, object: string) {
+interface Choice {
+  index: number;
+  [field: string]: unknown;
+}
+
+/** Returns the fields common to all answers and chunks. */
+export function headOf({ id, model }: SubmittedRequest, { idPrefix }: TextShape, object: string) {
   return { id: `${idPrefix}${id}`, object, created: Math.floor(timeOfRequestId(id) / 1000), model };
 }
 
-/** Waits for all texts. */
-async function wholeAnswer(
+async function fullAnswer(
   context: ApiContext,
   shape: TextShape,
   submitted: SubmittedRequest,
   watch: ClientWatch,
 ): Promise<object> {
+  const { choices, outputs } = await readChoices(context, shape, submitted, watch);
+  return { ...headOf(submitted, shape, shape.answerObject), choices, usage: openaiUsage(outputs) };
+}
+
+/** Waits until all texts are complete and returns them as choices. */
+export async function readChoices(
+  context: ApiContext,
+  shape: TextShape,
+  submitted: SubmittedRequest,
+  watch: ClientWatch,
+): Promise<{ choices: Choice[]; outputs: OutputInfo[] }> {
   const outputs: OutputInfo[] = [];
-  const choices: object[] = [];
+  const choices: Choice[] = [];
   const tokens = new Map<number, readonly TokenLogprob[] | undefined>();
   for await (const item of followTexts(context, { id: submitted.id, watch, withText: true })) {
     if (item === 'heartbeat' || item.type === 'block') continue;
     if (item.type === 'taken-back') tokens.set(item.index, undefined);
     else if (item.type === 'added') {
       const { index } = item;
-      tokens.set(index, joined(tokens.has(index) ? tokens.get(index) : [], tokensOf(submitted, item)));
+      tokens.set(index, joinTokens(tokens.has(index) ? tokens.get(index) : [], tokensOf(submitted, item)));
     } else {
       const { index } = item.output;
-      const said = tokens.has(index) ? tokens.get(index) : tokensOf(submitted, { facts: {} });
+      const logprobs = tokens.has(index) ? tokens.get(index) : tokensOf(submitted, { facts: {} });
       outputs[index] = item.output;
-      const { text, calls } = toldIn(submitted, item.text, index);
+      const { text, calls } = splitCalls(submitted, item.text, index);
       choices[index] = {
         index,
-        ...shape.whole(text, calls),
-        logprobs: said === undefined ? null : shape.logprobs(said, item.text, 0),
+        ...shape.fullChoice(text, calls),
+        logprobs: logprobs === undefined ? null : shape.logprobs(logprobs, item.text, 0),
         finish_reason: finishReasonOf(textOutputFacts(item.output), calls.length),
       };
     }
   }
-  return { ...headOf(submitted, shape, shape.answerObject), choices, usage: openaiUsage(outputs) };
+  return { choices, outputs };
 }
 
-/** A text, and the calls of tools that stood in it. */
-function toldIn({ id, input }: SubmittedRequest, text: string, index: number): { text: string; calls: ToolCallView[] } {
+/** Splits a text into content and tool calls. */
+function splitCalls(
+  { id, input }: SubmittedRequest,
+  text: string,
+  index: number,
+): { text: string; calls: ToolCallView[] } {
   const { callMarkup } = input as TextInput;
   if (callMarkup === undefined) return { text, calls: [] };
-  const told = readCalls(callMarkup, text);
-  return { text: told.text, calls: told.calls.map((call, at) => toolCallView(call, { id, index, at })) };
+  const parsed = readCalls(callMarkup, text);
+  return { text: parsed.text, calls: parsed.calls.map((call, at) => toolCallView(call, { id, index, at })) };
 }
 
-/** A list with a hole in it is none. */
-function joined(before: readonly TokenLogprob[] | undefined, more: readonly TokenLogprob[] | undefined) {
+/** Concatenates the lists; undefined if either is undefined, because the tokens would then have gaps. */
+function joinTokens(before: readonly TokenLogprob[] | undefined, more: readonly TokenLogprob[] | undefined) {
   return before === undefined || more === undefined ? undefined : [...before, ...more];
 }
 
-/** How probable the tokens of a piece were; undefined where nobody asked, or the log does not say it any more. */
-function tokensOf({ input }: SubmittedRequest, { facts }: Pick<AddedText, 'facts'>): TokenLogprob[] | undefined {
-  if ((input as TextInput).logprobs === undefined) return undefined;
-  return facts === undefined ? undefined : ((pieceView(facts).logprobs ?? []) as TokenLogprob[]);
-}
-
-/** Each piece of each text as it comes. */
+/** Yields each chunk of each text as it is written. */
 async function* chunkFrames(
   context: ApiContext,
   shape: TextShape,
-  { includesUsage }: Pick<TextAsk, 'includesUsage'>,
+  { includesUsage }: Pick<ParsedTextBody, 'includesUsage'>,
   submitted: SubmittedRequest,
   watch: ClientWatch,
 ): AsyncGenerator<string, void> {
@@ -122,9 +143,8 @@ async function* chunkFrames(
     choices.set(index, choice);
     return choice;
   };
-  function* framesOfParts(index: number, parts: readonly ChoicePart[]): Generator<string, void> {
-    for (const { part, ...rest } of parts) yield frameOf([{ index, ...part, ...rest }]);
-  }
+  const framesOfParts = (index: number, parts: readonly ChoicePart[]): string[] =>
+    parts.map(({ part, ...rest }) => frameOf([{ index, ...part, ...rest }]));
   const outputs: OutputInfo[] = [];
   for await (const item of followTexts(context, { id: submitted.id, watch })) {
     if (item === 'heartbeat') yield heartbeatFrame;
@@ -134,7 +154,7 @@ async function* chunkFrames(
       yield* framesOfParts(index, choiceOf(index).add(text, tokensOf(submitted, item)));
     } else if (item.type === 'finished') {
       const { output } = item;
-      // What is said once for all texts is said of the first, whichever is done first.
+      // Store by index: usage of the prompt is read from output 0, which need not finish first.
       outputs[output.index] = output;
       yield* framesOfParts(output.index, choiceOf(output.index).end(output));
     }

@@ -5,38 +5,37 @@ import { errorSchema } from '../../http/error-response.ts';
 import { endOverdue } from '../../testing/end-overdue.ts';
 import { type RunningRequest, runNext } from '../../testing/fake-worker.ts';
 import { stateOf } from '../../testing/generate.ts';
-import { ask, end, logprobOf, openTextApi, write, writer } from '../../testing/open-text-api.ts';
+import { postJson, end, logprobOf, openTextApi, writeTokens, writer } from '../../testing/open-text-api.ts';
 import { type Frame, readFrames } from '../../testing/sse-reader.ts';
 import type { TestApi, TestApiOptions } from '../../testing/test-api.ts';
 import { heartbeatMs } from '../../follow/tail-events.ts';
 import { chatAnswerSchema } from './chat-schema.ts';
-import { drainGraceMs } from '../../follow/follow-stored.ts';
+import { drainGraceMs } from '../../answer/follow-stored.ts';
 
 const path = '/v1/chat/completions';
 const messages = [{ role: 'user', content: 'something cold' }];
 const done: Frame = { data: '[DONE]' };
 
-interface Asked {
+interface OpenRequest {
   test: TestApi;
-  /** When there is one. */
   answer: Promise<Response>;
   run: RunningRequest;
   id: string;
 }
 
-/** A request that runs. */
+/** Sends a request and leases it. */
 async function open(
   body: object = {},
   options: TestApiOptions & { headers?: Record<string, string> } = {},
-): Promise<Asked> {
+): Promise<OpenRequest> {
   const { headers = {}, ...rest } = options;
   const test = await openTextApi(rest);
-  const answer = Promise.resolve(ask(test, path, { messages, ...body }, { headers }));
+  const answer = Promise.resolve(postJson(test, path, { messages, ...body }, { headers }));
   const id = await onlyId(test);
   return { test, answer, id, run: await runNext(test.store, writer.id) };
 }
 
-/** As soon as somebody waits for its end. */
+/** Returns the id of the queued request once the API waits for its end. */
 async function onlyId(test: TestApi): Promise<string> {
   await expect.poll(() => test.timers()).toBe(3);
   const [id] = await test.store.redis.zrange(test.store.keysOf(writer.id).waiting, 0, '-1');
@@ -48,7 +47,7 @@ async function errorOf(response: Response) {
   return { status: response.status, ...error };
 }
 
-/** Data of the frames of a stream, the last of which says that it is the last. */
+/** Returns the data of all frames of a stream, without the final `[DONE]`. */
 async function chunksOf(response: Response): Promise<Record<string, unknown>[]> {
   const frames = await readFrames(response).rest();
   expect(frames.pop()).toEqual(done);
@@ -56,10 +55,10 @@ async function chunksOf(response: Response): Promise<Record<string, unknown>[]> 
   return frames.map(({ data }) => JSON.parse(data!) as Record<string, unknown>);
 }
 
-describe('one answer', () => {
-  it('has the whole text, what was used, and the id of the request', async () => {
+describe('an answer without streaming', () => {
+  it('contains the full text, the usage and the id of the request', async () => {
     const { answer, id, run } = await open({ user: 'me', seed: 7, max_tokens: 9, a_field_of_tomorrow: [1] });
-    await write(run, ['an ', 'ice', ' cream']);
+    await writeTokens(run, ['an ', 'ice', ' cream']);
     await end(run, 'an ice cream', { cached_tokens: 4 });
     await run.finish();
     const response = await answer;
@@ -88,7 +87,7 @@ describe('one answer', () => {
     });
   });
 
-  it('asks for what the fields say, of which max_completion_tokens goes before max_tokens', async () => {
+  it('stores the values of all fields; max_completion_tokens takes precedence over max_tokens', async () => {
     const fields = { temperature: 0.5, top_p: 0.9, top_k: 5, min_p: 0.1, presence_penalty: 1, frequency_penalty: -1 };
     const more = { logit_bias: { 5: -100 }, n: 2, seed: 7, stop: ' on', ignore_eos: true, max_tokens: 5 };
     const { test, id } = await open({ ...fields, ...more, max_completion_tokens: 9, user: 'me@example.org' });
@@ -110,7 +109,7 @@ describe('one answer', () => {
     expect(JSON.stringify(stored)).not.toContain('me@example.org');
   });
 
-  it('takes null for what has a default, parts of text, and messages of the assistant without any', async () => {
+  it('accepts null as a default, text parts, and assistant messages without content', async () => {
     const fields = 'model max_tokens temperature stop seed n logprobs stream stream_options tools response_format user';
     const nothing = Object.fromEntries(fields.split(' ').map((name) => [name, null]));
     const parts = [
@@ -130,7 +129,7 @@ describe('one answer', () => {
     expect(one).toMatchObject({ request: { input: (two as { request: { input: object } }).request.input } });
   });
 
-  it('shows a developer as the system, which models have learnt', async () => {
+  it('converts the role developer to system', async () => {
     const [developer, system] = await Promise.all(
       ['developer', 'system'].map(async (role) => {
         const { test, id } = await open({
@@ -142,10 +141,10 @@ describe('one answer', () => {
     expect(developer!.request.input).toEqual(system!.request.input);
   });
 
-  it('says how probable each token was, and each other one', async () => {
+  it('contains logprobs of each token and of its alternatives', async () => {
     const { answer, run } = await open({ logprobs: true, top_logprobs: 1 });
     const other = { token: 'a', logprob: -1.5, bytes: [97] };
-    await write(run, [logprobOf('an', -0.25, [other]), logprobOf(' owl', -0.5)]);
+    await writeTokens(run, [logprobOf('an', -0.25, [other]), logprobOf(' owl', -0.5)]);
     await end(run, 'an owl');
     await run.finish();
     const { choices } = chatAnswerSchema.parse(await (await answer).json());
@@ -158,9 +157,9 @@ describe('one answer', () => {
     });
   });
 
-  it('has every choice in its place, whichever came first', async () => {
+  it('orders choices by index, whichever finished first', async () => {
     const { answer, run } = await open({ n: 2, logprobs: true });
-    await write(run, [logprobOf('b', -1)], { index: 1 });
+    await writeTokens(run, [logprobOf('b', -1)], { index: 1 });
     await end(run, 'b', { index: 1, finish_reason: 'length' });
     await end(run, '', { index: 0 });
     await run.finish();
@@ -173,10 +172,10 @@ describe('one answer', () => {
     expect(usage).toMatchObject({ prompt_tokens: 7, completion_tokens: 6 });
   });
 
-  it('is whole where the log is not, and says nothing of tokens then', async () => {
+  it('contains the full text but no logprobs if the log is incomplete', async () => {
     const { answer, run } = await open({ logprobs: true });
     await run.entry({ type: 'snapshot', offset: 0, text: 'an ' });
-    await write(run, [logprobOf('owl', -1)], { offset: 3 });
+    await writeTokens(run, [logprobOf('owl', -1)], { offset: 3 });
     await end(run, 'an owl');
     await run.finish();
     const { choices } = chatAnswerSchema.parse(await (await answer).json());
@@ -184,25 +183,25 @@ describe('one answer', () => {
   });
 });
 
-it('comes again by its key, whole, also where the log has lost its beginning', async () => {
+it('replays the full answer by its Idempotency-Key, also after the log was trimmed', async () => {
   const headers = { 'Idempotency-Key': 'k-1' };
   const { test, answer, id, run } = await open({ n: 2 }, { headers });
-  await write(run, ['an owl']);
+  await writeTokens(run, ['an owl']);
   await end(run, 'an owl');
   await end(run, 'a fox', { index: 1 });
   await run.finish();
   const first: unknown = await (await answer).json();
   await test.store.redis.xtrim(test.store.keysOf(writer.id).events(id), 'MAXLEN', 1);
-  const again = await ask(test.replica(), path, { messages, n: 2 }, { headers });
+  const again = await postJson(test.replica(), path, { messages, n: 2 }, { headers });
   expect([again.headers.get('idempotent-replayed'), await again.json()]).toEqual(['true', first]);
-  const other = await ask(test, path, { messages, n: 3 }, { headers });
+  const other = await postJson(test, path, { messages, n: 3 }, { headers });
   expect(await errorOf(other)).toMatchObject({ status: 409, code: 'idempotency_conflict' });
 });
 
 describe('a stream', () => {
-  it('has the role first, then each piece, then the reason of its end', async () => {
+  it('contains the role, then each chunk of text, then the finish_reason', async () => {
     const { answer, id, run, test } = await open({ stream: true });
-    await write(run, ['an ', 'owl']);
+    await writeTokens(run, ['an ', 'owl']);
     const response = await answer;
     expect([response.status, response.headers.get('x-request-id')]).toEqual([200, id]);
     await end(run, 'an owl');
@@ -223,7 +222,7 @@ describe('a stream', () => {
     expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'succeeded']);
   });
 
-  it('begins with comments while its request waits', async () => {
+  it('begins with heartbeat comments while the request is queued', async () => {
     const { answer, id, run, test } = await open({ stream: true });
     test.tick(heartbeatMs);
     const response = await answer;
@@ -233,7 +232,7 @@ describe('a stream', () => {
     const next = reader.next();
     test.tick(heartbeatMs);
     expect(await next).toEqual({ comment: 'heartbeat' });
-    await write(run, ['an ', 'owl']);
+    await writeTokens(run, ['an ', 'owl']);
     await end(run, 'an owl');
     await run.finish();
     const data = (await reader.rest()).map((frame) => frame.data!);
@@ -241,9 +240,9 @@ describe('a stream', () => {
     expect([contents, data.at(-1)]).toEqual([['', 'an ', 'owl'], '[DONE]']);
   });
 
-  it('has what was used in a chunk of its own, and null for it in the others', async () => {
+  it('contains usage in a separate last chunk, and null in all others', async () => {
     const { answer, run } = await open({ stream: true, stream_options: { include_usage: true } });
-    await write(run, ['owl']);
+    await writeTokens(run, ['owl']);
     await end(run, 'owl', { finish_reason: 'length' });
     await run.finish();
     const chunks = await chunksOf(await answer);
@@ -263,10 +262,10 @@ describe('a stream', () => {
     expect(chunks.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] });
   });
 
-  it('says each piece once, whatever number of workers wrote it, and of blocks what stays', async () => {
+  it('contains each chunk once if workers repeat it, and blocks only when they are final', async () => {
     const { answer, run } = await open({ stream: true });
-    await write(run, ['an ', 'ow']);
-    await write(run, ['ow', 'l'], { offset: 3 });
+    await writeTokens(run, ['an ', 'ow']);
+    await writeTokens(run, ['ow', 'l'], { offset: 3 });
     await run.entry({ type: 'snapshot', offset: 6, text: ' ░░', facts: { ids: '3,', calls: 1 } });
     await run.entry({ type: 'snapshot', offset: 6, text: ' ░ it', facts: { ids: '3,', calls: 1 } });
     await run.entry({ type: 'snapshot', offset: 6, text: ' on it', facts: { ids: '3,', calls: 1, settled: 1 } });
@@ -278,19 +277,19 @@ describe('a stream', () => {
     expect(texts).toEqual(['', 'an ', 'ow', 'l', ' on it', undefined]);
   });
 
-  it('says nothing of tokens that have no text yet', async () => {
+  it('skips tokens that have no text yet', async () => {
     const { answer, run } = await open({ stream: true });
-    await write(run, ['', 'an ', '', 'owl']);
+    await writeTokens(run, ['', 'an ', '', 'owl']);
     await end(run, 'an owl');
     await run.finish();
     const deltas = (await chunksOf(await answer)).map(({ choices }) => (choices as { delta: object }[])[0]!.delta);
     expect(deltas).toEqual([{ role: 'assistant', content: '' }, { content: 'an ' }, { content: 'owl' }, {}]);
   });
 
-  it('has the pieces of all choices, each with its role and its tokens', async () => {
+  it('interleaves the chunks of all choices, each with its role and logprobs', async () => {
     const { answer, run } = await open({ stream: true, n: 2, logprobs: true });
-    await write(run, [logprobOf('b', -1)], { index: 1 });
-    await write(run, [logprobOf('a', -2)], { index: 0 });
+    await writeTokens(run, [logprobOf('b', -1)], { index: 1 });
+    await writeTokens(run, [logprobOf('a', -2)], { index: 0 });
     await end(run, 'a', { index: 0 });
     await end(run, 'b', { index: 1 });
     await run.finish();
@@ -309,7 +308,7 @@ describe('a stream', () => {
     ]);
   });
 
-  it('has what was used in the order of the choices, whichever came first', async () => {
+  it('reads the prompt usage from choice 0, whichever finished first', async () => {
     const { answer, run } = await open({ stream: true, n: 2, stream_options: { include_usage: true } });
     await end(run, 'b', { index: 1, cached_tokens: 5 });
     await end(run, 'a', { index: 0, cached_tokens: 2 });
@@ -319,7 +318,7 @@ describe('a stream', () => {
     });
   });
 
-  it('of a text that is empty has its role and its end', async () => {
+  it('contains a role and a finish_reason for an empty text', async () => {
     const { answer, run } = await open({ stream: true });
     await end(run, '');
     await run.finish();
@@ -330,7 +329,7 @@ describe('a stream', () => {
     ]);
   });
 
-  it('keeps its headers to itself until there is something to say', async () => {
+  it('sends its headers only with the first chunk or heartbeat', async () => {
     const { test, answer, run } = await open({ stream: true });
     let hasCome = false;
     void answer.then(() => (hasCome = true));
@@ -338,13 +337,13 @@ describe('a stream', () => {
     await run.progress(1);
     await expect.poll(() => test.hub.size).toBe(1);
     expect(hasCome).toBe(false);
-    await write(run, ['owl']);
+    await writeTokens(run, ['owl']);
     expect((await answer).status).toBe(200);
   });
 });
 
-describe('what goes wrong after the request is stored', () => {
-  const happen: Record<string, (asked: Asked) => Promise<unknown>> = {
+describe('an error after the request is stored', () => {
+  const failures: Record<string, (opened: OpenRequest) => Promise<unknown>> = {
     engine_failed: ({ run }) =>
       run.finish({ state: 'failed', error: { code: 'engine_failed', message: 'Nothing came of it.' } }),
     request_canceled: async ({ test, id, run }) => {
@@ -358,20 +357,20 @@ describe('what goes wrong after the request is stored', () => {
     },
   };
 
-  it.each(Object.keys(happen).flatMap((code) => [false, true].map((stream) => ({ code, stream }))))(
-    'before the first piece is an answer that no SDK sends again: %j',
+  it.each(Object.keys(failures).flatMap((code) => [false, true].map((stream) => ({ code, stream }))))(
+    'before the first chunk is a 422 that no SDK retries: %j',
     async ({ code, stream }) => {
-      const asked = await open({ stream });
-      await happen[code]!(asked);
-      const response = await asked.answer;
+      const opened = await open({ stream });
+      await failures[code]!(opened);
+      const response = await opened.answer;
       const { headers } = response;
-      expect([headers.get('x-request-id'), headers.get('x-should-retry')]).toEqual([asked.id, 'false']);
+      expect([headers.get('x-request-id'), headers.get('x-should-retry')]).toEqual([opened.id, 'false']);
       expect(await errorOf(response)).toMatchObject({ status: 422, code, type: 'generation_error' });
-      expect([asked.test.hub.size, asked.test.timers()]).toEqual([0, 0]);
+      expect([opened.test.hub.size, opened.test.timers()]).toEqual([0, 0]);
     },
   );
 
-  it.each([false, true])('is a 400 where the engine found the request wrong, streaming: %s', async (stream) => {
+  it.each([false, true])('is a 400 if the engine rejected the request, streaming: %s', async (stream) => {
     const { answer, run } = await open({ stream });
     const message = 'logit_bias leaves no token.';
     await run.finish({ state: 'failed', error: { code: 'invalid_request', message } });
@@ -386,47 +385,47 @@ describe('what goes wrong after the request is stored', () => {
     });
   });
 
-  it.each(Object.keys(happen))('after a wait that was longer than a heartbeat is data too: %s', async (code) => {
-    const asked = await open({ stream: true });
-    asked.test.tick(heartbeatMs);
-    const response = await asked.answer;
-    expect([response.status, response.headers.get('x-request-id')]).toEqual([200, asked.id]);
+  it.each(Object.keys(failures))('after the first heartbeat is sent as data: %s', async (code) => {
+    const opened = await open({ stream: true });
+    opened.test.tick(heartbeatMs);
+    const response = await opened.answer;
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([200, opened.id]);
     const reader = readFrames(response);
     expect(await reader.next()).toEqual({ comment: 'heartbeat' });
     const rest = reader.rest();
-    await happen[code]!(asked);
+    await failures[code]!(opened);
     expect((await rest).map(({ data }) => JSON.parse(data!))).toMatchObject([
-      { error: { code }, request_id: asked.id },
+      { error: { code }, request_id: opened.id },
     ]);
-    expect([asked.test.hub.size, asked.test.timers()]).toEqual([0, 0]);
+    expect([opened.test.hub.size, opened.test.timers()]).toEqual([0, 0]);
   });
 
-  it.each(Object.keys(happen))('in a stream that has begun is the last data: %s', async (code) => {
-    const asked = await open({ stream: true });
-    await write(asked.run, ['an ']);
-    const reader = readFrames(await asked.answer);
+  it.each(Object.keys(failures))('after the first chunk is the last data of the stream: %s', async (code) => {
+    const opened = await open({ stream: true });
+    await writeTokens(opened.run, ['an ']);
+    const reader = readFrames(await opened.answer);
     await reader.next();
     await reader.next();
     const rest = reader.rest();
-    await happen[code]!(asked);
+    await failures[code]!(opened);
     const frames = await rest;
     expect(frames.map(({ event }) => event)).toEqual([undefined]);
     expect(JSON.parse(frames[0]!.data!)).toMatchObject({
       error: { code, type: 'generation_error' },
-      request_id: asked.id,
+      request_id: opened.id,
     });
-    expect([asked.test.hub.size, asked.test.timers()]).toEqual([0, 0]);
+    expect([opened.test.hub.size, opened.test.timers()]).toEqual([0, 0]);
   });
 
-  it('sends a client with a key to the next replica, for the same request', async () => {
+  it('on shutdown tells a client with an Idempotency-Key to retry; the next replica finds the same request', async () => {
     const headers = { 'Idempotency-Key': 'k-1' };
     const { test, answer, id, run } = await open({ stream: true }, { headers });
     test.draining.abort();
     test.tick(drainGraceMs);
     const stopped = await answer;
     expect([stopped.status, stopped.headers.get('x-should-retry')]).toEqual([422, 'true']);
-    const again = ask(test.replica(), path, { messages, stream: true }, { headers });
-    await write(run, ['owl']);
+    const again = postJson(test.replica(), path, { messages, stream: true }, { headers });
+    await writeTokens(run, ['owl']);
     await end(run, 'owl');
     await run.finish();
     const response = await again;

@@ -1,5 +1,5 @@
-/** `POST /v1/chat/completions`: OpenAI's way of having messages answered, as a view of a request like any other. */
-import type { Route } from '../../http/api-route.ts';
+/** `POST /v1/chat/completions` (OpenAI-compatible): a view of an ordinary request. */
+import type { Route } from '../../openapi/api-route.ts';
 import { answerText } from './answer-text.ts';
 import { chatCompletionsDocument, parseChatBody } from './chat-schema.ts';
 import { chatShape } from './text-shape.ts';

@@ -1,7 +1,7 @@
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { errorSchema } from '../../http/error-response.ts';
-import { ask, openTextApi } from '../../testing/open-text-api.ts';
+import { postJson, openTextApi } from '../../testing/open-text-api.ts';
 
 const path = '/v1/chat/completions';
 const messages = [{ role: 'user', content: 'something cold' }];
@@ -13,7 +13,7 @@ async function errorOf(response: Response) {
 
 const tool = { type: 'function', function: { name: 'draw', parameters: { type: 'object', properties: {} } } };
 
-describe('refusing stores nothing', () => {
+describe('rejects without storing a request', () => {
   it.each<[object, string | RegExp, string?]>([
     [{ messages: [] }, /^messages is \[\], expected a list of 1 to /],
     [{ messages: undefined }, /^messages is missing, expected a list of messages /],
@@ -36,7 +36,7 @@ describe('refusing stores nothing', () => {
           },
         ],
       },
-      'messages.0.content.1.type is "image_url", expected "text": the models here read nothing else',
+      'messages.0.content.1.type is "image_url", expected "text": models here accept only text',
       'messages.0.content.1.type',
     ],
     [
@@ -56,25 +56,27 @@ describe('refusing stores nothing', () => {
     [{ stop: 'x'.repeat(10_000) }, /^stop is "x+… \(10000 characters\), expected a text of 1 to 256 characters, /],
     [{ logit_bias: { 6144: 1 } }, 'logit_bias is "6144", expected an id below 6144, as many as writer has'],
     [{ max_completion_tokens: 0 }, 'max_completion_tokens is 0, expected a whole number from 1 to 1000000'],
-    [{ max_completion_tokens: 300 }, /^max_completion_tokens is 300, expected at most \d+: writer reads /],
+    [
+      { max_completion_tokens: 300 },
+      /^max_completion_tokens is 300, expected at most \d+: this model's maximum context length is 256 tokens, /,
+    ],
     [
       { response_format: { type: 'json_schema', json_schema: { name: 'x' } } },
       'response_format.json_schema.schema is missing, expected a JSON Schema, as an object',
       'response_format.json_schema.schema',
     ],
     [
-      { response_format: { type: 'json_schema', json_schema: { schema: { type: 'number', multipleOf: 2 } } } },
-      /^response_format\.json_schema\.schema\.multipleOf: is not supported/,
+      { response_format: { type: 'json_schema', json_schema: { schema: { type: 'array', contains: {} } } } },
+      /^response_format\.json_schema\.schema\.contains: is not supported/,
       'response_format.json_schema.schema',
     ],
     [{ response_format: 'json' }, /^response_format is "json", expected an object such as /],
-    [{ tools: [] }, /^tools is \[\], expected a list of 1 to 128 tools .*, or nothing$/, 'tools'],
+    [{ tools: [], tool_choice: 'required' }, 'tool_choice is "required", expected auto or none without tools'],
     [
       { tools: [tool] },
       /^tools is \[.*, expected nothing: writer calls none, for its template shows no tools$/,
       'tools',
     ],
-    [{ tool_choice: 'auto' }, 'tool_choice is "auto", expected nothing without tools'],
     [
       { tools: [tool], tool_choice: { type: 'function', function: { name: 'sing' } } },
       'tool_choice.function.name is "sing", expected the name of one of tools: draw',
@@ -84,35 +86,39 @@ describe('refusing stores nothing', () => {
   ])('%j', async (body, message, param?) => {
     const test = await openTextApi();
     const before = await allKeys(test.store);
-    const error = await errorOf(await ask(test, path, { messages, ...body }));
+    const error = await errorOf(await postJson(test, path, { messages, ...body }));
     expect(error).toMatchObject({ status: 400, type: 'invalid_request_error', ...(param && { param }) });
     expect(error.message).toMatch(message);
     expect(await allKeys(test.store)).toEqual(before);
   });
 
-  it('a prompt longer than the model reads, with both figures', async () => {
+  it('a prompt longer than the context, with both lengths', async () => {
     const test = await openTextApi();
     const content = 'cold '.repeat(300);
-    const error = await errorOf(await ask(test, path, { messages: [{ role: 'user', content }], stream: true }));
+    const error = await errorOf(await postJson(test, path, { messages: [{ role: 'user', content }], stream: true }));
     expect(error).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages' });
     expect(error.message).toMatch(
-      /^messages have \d{3,4} tokens, expected at most 255: writer reads and writes 256 together$/,
+      /^messages have \d{3,4} tokens, expected at most 255: this model's maximum context length is 256 tokens, which writer reads and writes together$/,
     );
   });
 
-  it('a model of pictures, and one that is not there', async () => {
+  it('an image model, and an unknown one', async () => {
     const test = await openTextApi();
-    for (const model of ['tiny', 'gpt-4o'])
-      expect(await errorOf(await ask(test, path, { model, messages }))).toMatchObject({
+    const messageOf = {
+      tiny: 'model tiny has the kind image, which this route does not serve: use /v1/images/generations',
+      'gpt-4o': 'model "gpt-4o" was not found, expected one of writer',
+    };
+    for (const [model, message] of Object.entries(messageOf))
+      expect(await errorOf(await postJson(test, path, { model, messages }))).toMatchObject({
         status: 404,
         code: 'model_not_found',
-        message: `model "${model}" is not here, expected one of writer`,
+        message,
       });
   });
 
-  it('more than may wait, which may be tried again', async () => {
+  it('a request when the queue is full, with a 503 that SDKs retry', async () => {
     const test = await openTextApi({ config: { queueMaxLength: 0 } });
-    const response = await ask(test, path, { messages, stream: true });
+    const response = await postJson(test, path, { messages, stream: true });
     expect([response.status, response.headers.get('x-should-retry')]).toEqual([503, null]);
     expect(response.headers.get('retry-after')).toBe('5');
   });

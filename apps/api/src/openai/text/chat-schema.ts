@@ -1,22 +1,23 @@
-/** The body and the answer of `POST /v1/chat/completions`. */
+/** Request body, answer and OpenAPI document of `POST /v1/chat/completions`. */
 import { type FieldProblem, invalidValue } from '@darkroom/core';
 import { textSchema, toolCallSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../../http/api-error.ts';
-import type { TextAsk } from './answer-text.ts';
+import type { ParsedTextBody } from './answer-text.ts';
 import {
   answerFields,
-  ourFields,
-  readAskFields,
-  streamOf,
+  toOurFields,
+  parseRequestFields,
+  readStreamOptions,
   streamProblems,
-  textBodySchema,
+  createTextBodySchema,
   textDocument,
 } from './openai-text-schema.ts';
+import { completionFields, refusedProblems } from './peer-fields.ts';
 
 const messagesExpected = 'a list of messages {"role", "content"}';
 
-/** Of a message, as far as it is read here. */
+/** Parts of a message that this route reads; `withTextContent` reports all other parts by name. */
 const partSchema = z.looseObject({ type: z.literal('text'), text: z.string() });
 const messageSchema = z.looseObject({
   role: z.string(),
@@ -28,11 +29,11 @@ const messages = z
   .min(1)
   .meta({
     description:
-      'What to answer, by the template of the model; `content` is text, or parts of type `text`. A message of the assistant may have none, and `tool_calls`; what a tool gave has the role `tool` and a `tool_call_id`.',
+      'The conversation to answer, formatted by the model’s chat template. `content` is text or a list of parts of type `text`. An assistant message with `tool_calls` needs no content; the result of a tool has the role `tool` and a `tool_call_id`.',
     example: [{ role: 'user', content: 'something sweet' }],
   });
 
-/** As `POST /v1/predict` has them, and no other of OpenAI's routes. */
+/** Fields shared with `POST /v1/predict` that only this one of OpenAI's routes takes. */
 const chatFields = textSchema.pick({
   logprobs: true,
   top_logprobs: true,
@@ -41,21 +42,22 @@ const chatFields = textSchema.pick({
   parallel_tool_calls: true,
 }).shape;
 
-const bodySchema = textBodySchema('ChatRequest', { messages }, chatFields);
+const bodySchema = createTextBodySchema('ChatRequest', { messages }, chatFields);
 
-/** What this route makes of a body. Throws 400 with all that is wrong with what is read here. */
-export function parseChatBody(body: unknown): TextAsk {
-  const fields = readAskFields({ messages: z.array(z.unknown(), { error: messagesExpected }) }, body);
+/** Parses a request body. Throws 400 with all problems of the fields that this route reads itself. */
+export function parseChatBody(body: unknown): ParsedTextBody {
+  const fields = parseRequestFields({ messages: z.array(z.unknown(), { error: messagesExpected }) }, body);
   const { messages: given } = fields;
   const problems = streamProblems(fields);
-  const ours = given.map((message, index) => withTextContent(message, index, problems));
+  const ourMessages = given.map((message, index) => withTextContent(message, index, problems));
+  const { body: ourBody, names } = toOurFields(fields, problems);
+  problems.push(...refusedProblems(fields, completionFields));
   if (problems.length > 0) throw invalidFields(problems);
-  const { body: ourBody, names } = ourFields(fields);
-  const asked = Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(chatFields, name)));
-  return { body: { ...ourBody, ...asked, messages: ours }, names, ...streamOf(fields) };
+  const chatValues = Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(chatFields, name)));
+  return { body: { ...ourBody, ...chatValues, messages: ourMessages }, names, ...readStreamOptions(fields) };
 }
 
-/** A message with its content as one text; what it has of other kinds is named in `problems`. Templates know no developers. */
+/** Joins the text parts of a message; reports other parts. Replaces the role `developer`, unknown to chat templates. */
 function withTextContent(message: unknown, index: number, problems: FieldProblem[]): unknown {
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return message;
   const { role: given, content } = message as { role?: unknown; content?: unknown };
@@ -74,14 +76,14 @@ function partText(part: unknown, field: string, problems: FieldProblem[]): strin
   problems.push(
     type === 'text'
       ? invalidValue(`${field}.text`, text, 'text')
-      : invalidValue(`${field}.type`, type, '"text": the models here read nothing else'),
+      : invalidValue(`${field}.type`, type, '"text": models here accept only text'),
   );
   return '';
 }
 
 const chatFinishReason = z.enum(['stop', 'length', 'tool_calls']).openapi({
   description:
-    '`stop`: an end token, a stop text or the end of its form; `length`: max_tokens; `tool_calls`: it waits for what they give.',
+    '`stop`: an end token, a stop text or the end of the required format; `length`: max_tokens; `tool_calls`: the model called tools and waits for their results.',
 });
 
 const tokenShape = { token: z.string(), logprob: z.number(), bytes: z.array(z.int().min(0).max(255)) };
@@ -95,7 +97,7 @@ export const chatAnswerSchema = z
         index: z.int().min(0),
         message: z.strictObject({
           role: z.literal('assistant'),
-          content: z.string().nullable().openapi({ description: 'Null where there is nothing but calls.' }),
+          content: z.string().nullable().openapi({ description: 'Null if the message contains only tool calls.' }),
           tool_calls: z.array(toolCallSchema).optional(),
           refusal: z.null(),
         }),
@@ -111,8 +113,8 @@ const chunk = (choice: string) =>
 
 export const chatCompletionsDocument = textDocument({
   path: '/v1/chat/completions',
-  summary: 'Have a message answered, as of OpenAI',
-  description: "For OpenAI's SDKs: a view of a request as `POST /v1/predict` makes it, of a model of text.",
+  summary: 'Answer chat messages (OpenAI-compatible)',
+  description: "For OpenAI's SDKs and text models: a view of a request such as `POST /v1/predict` creates.",
   body: {
     schema: bodySchema,
     example: { model: 'emoji-writer', messages: [{ role: 'user', content: 'something cold' }] },

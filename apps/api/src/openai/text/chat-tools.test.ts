@@ -1,8 +1,8 @@
-/** Calls of tools as OpenAI's clients know them, of texts as workers write them. */
+/** Tool calls in OpenAI's format, parsed from texts as workers write them. */
 import { readRequest } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
 import { runNext } from '../../testing/fake-worker.ts';
-import { ask, caller, end, logprobOf, openCallerApi, write } from '../../testing/open-text-api.ts';
+import { postJson, caller, end, logprobOf, openCallerApi, writeTokens } from '../../testing/open-text-api.ts';
 import { readFrames } from '../../testing/sse-reader.ts';
 import { chatAnswerSchema } from './chat-schema.ts';
 
@@ -11,10 +11,10 @@ const messages = [{ role: 'user', content: 'something cold' }];
 const parameters = { type: 'object', properties: { color: { enum: ['red', 'blue'] } } };
 const tools = [{ type: 'function', function: { name: 'draw', parameters } }];
 
-/** A request that runs. */
+/** Sends a request and leases it. */
 async function open(body: object) {
   const test = await openCallerApi();
-  const answer = Promise.resolve(ask(test, path, { model: caller.id, messages, tools, ...body }));
+  const answer = Promise.resolve(postJson(test, path, { model: caller.id, messages, tools, ...body }));
   await expect.poll(() => test.timers()).toBe(3);
   const [id] = await test.store.redis.zrange(test.store.keysOf(caller.id).waiting, 0, '-1');
   return { test, answer, id: id!, run: await runNext(test.store, caller.id) };
@@ -34,14 +34,14 @@ async function choicesOf(response: Response): Promise<Choice[]> {
 
 const beginning = '<tool_call>\n{"name": "draw", "arguments": ';
 const json = '{"color": "red"}';
-const said = `Let me see.\n${beginning}${json}}\n</tool_call>`;
+const fullText = `Let me see.\n${beginning}${json}}\n</tool_call>`;
 
-describe('calls', () => {
-  it('stand in the message, each with an id', async () => {
+describe('tool calls', () => {
+  it('are returned in the message, each with an id', async () => {
     const { answer, id, run } = await open({ n: 2 });
-    await write(run, [said], { index: 0 });
-    await end(run, said, { index: 0 });
-    await write(run, [`${beginning}${json}}\n</tool_call>\n${beginning}{}`], { index: 1 });
+    await writeTokens(run, [fullText], { index: 0 });
+    await end(run, fullText, { index: 0 });
+    await writeTokens(run, [`${beginning}${json}}\n</tool_call>\n${beginning}{}`], { index: 1 });
     await end(run, `${beginning}${json}}\n</tool_call>\n${beginning}{}`, { index: 1 });
     await run.finish({ state: 'succeeded', outputs: 2 });
     const body = chatAnswerSchema.parse(await (await answer).json());
@@ -66,17 +66,36 @@ describe('calls', () => {
     ]);
   });
 
-  it('come in a stream: the name, then the arguments, and nothing of what stands around them', async () => {
+  const called = '<tool_call>\n{"name": "draw", "arguments": {"color": "red"}}\n</tool_call>';
+  it.each([
+    ['at once', [called], {}],
+    ['token by token', called.split(/(?<=\W)/), {}],
+    [
+      'token by token, with probabilities',
+      called.split(/(?<=\W)/).map((token) => logprobOf(token, -1)),
+      { logprobs: true },
+    ],
+  ])('make the first chunk of a stream have null content if no text precedes them: %s', async (_how, pieces, more) => {
+    const { answer, run } = await open({ stream: true, ...more });
+    await writeTokens(run, pieces);
+    await end(run, called);
+    await run.finish();
+    const [first, second] = await choicesOf(await answer);
+    expect(first).toMatchObject({ delta: { role: 'assistant', content: null } });
+    expect(second).toMatchObject({ delta: { tool_calls: [{ function: { name: 'draw' } }] } });
+  });
+
+  it('are streamed as the name, then the arguments, without their markup', async () => {
     const { answer, id, run } = await open({ stream: true });
-    await write(run, [
+    await writeTokens(run, [
       'Let me see',
       '.\n<tool',
       '_call>\n{"name": "dr',
       'aw", "arguments": {"co',
       'lor": "red"}}\n</too',
     ]);
-    await write(run, ['l_call>'], { offset: said.length - 7 });
-    await end(run, said);
+    await writeTokens(run, ['l_call>'], { offset: fullText.length - 7 });
+    await end(run, fullText);
     await run.finish();
     const choices = await choicesOf(await answer);
     expect(choices.map(({ delta, finish_reason: reason }) => reason ?? delta)).toEqual([
@@ -92,9 +111,9 @@ describe('calls', () => {
     ]);
   });
 
-  it('that were none come as text at the latest when it ends', async () => {
+  it('that turn out to be text are streamed as text, at the latest at the end', async () => {
     const { answer, run } = await open({ stream: true });
-    await write(run, ['a <tool', ' box and a <to']);
+    await writeTokens(run, ['a <tool', ' box and a <to']);
     await end(run, 'a <tool box and a <to');
     await run.finish();
     const choices = await choicesOf(await answer);
@@ -107,10 +126,10 @@ describe('calls', () => {
     ]);
   });
 
-  it('that were cut say so', async () => {
+  it('that were cut off have finish_reason length', async () => {
     for (const stream of [false, true]) {
       const { answer, run } = await open({ stream });
-      await write(run, [`${beginning}{"col`]);
+      await writeTokens(run, [`${beginning}{"col`]);
       await end(run, `${beginning}{"col`, { finish_reason: 'length' });
       await run.finish();
       const choices = stream
@@ -121,10 +140,10 @@ describe('calls', () => {
     }
   });
 
-  it('have the probabilities of all tokens, those of what stands around them too', async () => {
+  it('have logprobs of all tokens, including those of their markup', async () => {
     const { answer, run } = await open({ stream: true, logprobs: true });
     const parts = ['Hm', ' ', '<tool_call>', '\n{"name": "', 'draw', '", "arguments": ', json, '}\n</tool_call>'];
-    await write(
+    await writeTokens(
       run,
       parts.map((part) => logprobOf(part, -1)),
     );
@@ -134,18 +153,18 @@ describe('calls', () => {
     expect(tokens.map(({ token }) => token)).toEqual(parts);
   });
 
-  it('of a request without tools in use are text', async () => {
+  it('are plain text with tool_choice none', async () => {
     const { answer, run } = await open({ tool_choice: 'none' });
-    await write(run, [said]);
-    await end(run, said);
+    await writeTokens(run, [fullText]);
+    await end(run, fullText);
     await run.finish();
     expect(await (await answer).json()).toMatchObject({
-      choices: [{ message: { content: said }, finish_reason: 'stop' }],
+      choices: [{ message: { content: fullText }, finish_reason: 'stop' }],
     });
   });
 });
 
-it('what is asked for is stored, for the engine and for whoever looks', async () => {
+it('stores tools and tool_choice, and shows them in the view of the request', async () => {
   const { test, id } = await open({ tool_choice: 'required' });
   const { request } = (await readRequest(test.store, id)) as { request: { input: object } };
   expect(request.input).toMatchObject({
@@ -157,15 +176,15 @@ it('what is asked for is stored, for the engine and for whoever looks', async ()
   expect(await view.json()).toMatchObject({ parameters: { tools, tool_choice: 'required' } });
 });
 
-it('a conversation with calls goes on: messages as SDKs hand them back', async () => {
+it('continues a conversation with tool calls and tool results in the format of SDKs', async () => {
   const test = await openCallerApi();
   const calls = [{ id: 'call_1', type: 'function', function: { name: 'draw', arguments: json } }];
-  const said = [
+  const conversation = [
     ...messages,
     { role: 'assistant', content: null, tool_calls: calls, refusal: null },
     { role: 'tool', content: [{ type: 'text', text: 'done' }], tool_call_id: 'call_1' },
   ];
-  const answer = Promise.resolve(ask(test, path, { model: caller.id, messages: said, tools }));
+  const answer = Promise.resolve(postJson(test, path, { model: caller.id, messages: conversation, tools }));
   await expect.poll(() => test.timers()).toBe(3);
   const run = await runNext(test.store, caller.id);
   await end(run, 'Here.');

@@ -1,42 +1,42 @@
-import { type OutputInfo, type OutputText, type RequestEvent, textAfter, type TextEvent } from '@darkroom/core';
+import { type OutputInfo, type OutputText, type StoredEvent, textAfter, type StoredTextEvent } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
-import type { ApiContext } from '../../context.ts';
+import type { ApiContext } from '../../context/context.ts';
 import { ApiError } from '../../http/api-error.ts';
-import { followStored } from '../../follow/follow-stored.ts';
-import { endedWithoutResult } from '../../follow/stored-request-error.ts';
-import type { ClientWatch } from '../../follow/watch-client.ts';
+import { followStored } from '../../answer/follow-stored.ts';
+import { endedWithoutResult } from '../../answer/stored-request-error.ts';
+import type { ClientWatch } from '../../answer/watch-client.ts';
 
-/** Something was added to a text, and stays. */
+/** Text that was appended and is final, unless a rerun retracts it (`TakenBackText`). */
 export interface AddedText {
   type: 'added';
   index: number;
   text: string;
-  /** Tokens of the text before it. */
+  /** Number of tokens before this chunk. */
   tokenOffset: number;
-  /** Of exactly this piece (`TextPieceFacts`); absent where an older worker said nothing of it. */
+  /** Metadata of exactly this chunk (`TextPieceFacts`); absent after a gap in the log, or if there is none. */
   facts?: OutputText['facts'] | undefined;
   timestampMs: number;
 }
 
-/** What stands in the block that is worked on, after all that was added. */
+/** The unfinished block of a block-diffusion model, after all final text. */
 export interface ShownBlock extends Omit<AddedText, 'type'> {
   type: 'block';
 }
 
-/** A text has come to its end. */
+/** The end of a text. */
 export interface FinishedText {
   type: 'finished';
   output: OutputInfo;
-  /** All of it; empty where `withText` is false. */
+  /** The full text; empty if `withText` is false. */
   text: string;
   timestampMs: number;
 }
 
-/** A rerun wrote another text: of what was added, only a beginning stays. */
+/** Retraction: a rerun wrote a different text, so only the first `length` code units remain valid. */
 export interface TakenBackText {
   type: 'taken-back';
   index: number;
-  /** UTF-16 code units. */
+  /** UTF-16 code units that remain. */
   length: number;
 }
 
@@ -45,131 +45,141 @@ export type TextItem = AddedText | ShownBlock | FinishedText | TakenBackText;
 interface FollowTextsOptions {
   id: string;
   watch: ClientWatch;
-  /** Whether finished texts are wanted as a whole; then their log may have lost text. */
+  /** Reads the full text of finished outputs; a log that was trimmed is then no error. */
   withText?: boolean;
 }
 
 /**
- * The texts of a request in the writing: each piece once, whatever number of workers wrote it, and nothing of a block before
- * the block stays. Throws as `followStored`, and as `createTextReader`.
+ * Yields the texts of a request as workers write them, each chunk once, even if a rerun repeats it. `sequence` is the
+ * sequence number of the event from which an item was made. Throws as `followStored` and `createTextFollower`.
  */
 export function followTexts(
   context: ApiContext,
   { id, watch, withText = false }: FollowTextsOptions,
-): AsyncGenerator<TextItem | 'heartbeat', void> {
-  const itemsOf = createTextReader(id, { mayLose: withText });
-  return followStored(context, id, watch, async function* (event) {
-    for (const item of itemsOf(event)) {
-      if (item.type !== 'finished' || !withText) yield item;
-      else yield { ...item, text: await wholeText(context, id, item.output.index) };
-    }
+): AsyncGenerator<(TextItem & { sequence: number }) | 'heartbeat', void> {
+  const itemsOf = createTextFollower(id, { allowGaps: withText });
+  /**
+   * Items of the last event, which is read again if Redis becomes unavailable. After a failover that lost events,
+   * another event may have its sequence number.
+   */
+  let current: { sequence: number; type: string; items: readonly (TextItem & { sequence: number })[] } | undefined;
+  return followStored(context, id, watch, async (event) => {
+    const { sequence, type } = event;
+    if (current?.sequence !== sequence || current.type !== type)
+      current = { sequence, type, items: itemsOf(event).map((item) => ({ ...item, sequence })) };
+    for (const item of current.items)
+      if (item.type === 'finished' && withText) item.text = await readFullText(context, id, item.output.index);
+    return current.items;
   });
 }
 
-async function wholeText({ askStore }: ApiContext, id: string, index: number): Promise<string> {
-  const stored = await askStore((store) => readOutput(store, id, index));
+async function readFullText({ withStore }: ApiContext, id: string, index: number): Promise<string> {
+  const stored = await withStore((store) => readOutput(store, id, index));
   if (stored === undefined) throw endedWithoutResult(id, 'succeeded', undefined);
   return stored.data.toString('utf8');
 }
 
-/** What was added to a text by now: UTF-16 code units and tokens. */
-interface Added {
+/** Text that was emitted so far; `units` are its UTF-16 code units. */
+interface EmittedText {
   units: number;
   tokens: number;
   text: string;
-  /** What stands in the log, while that is less than what was added, or another text. */
-  standing?: string | undefined;
+  /** Text in the log after a reset, while it is a proper prefix of the emitted text. */
+  rewritten?: string | undefined;
 }
 
 /**
- * Keeps what was said of each output of a request. Throws 410 where the log has lost text: it holds so many entries, and is
- * made shorter only now and then. With `mayLose` it goes on, and says nothing of the tokens of what follows at once.
+ * Creates a function that turns the events of a request into text items, each chunk once. It throws 410 if the log was
+ * trimmed before text that was not read yet; with `allowGaps` it continues and omits the metadata of the next chunk.
  */
-export function createTextReader(
+export function createTextFollower(
   id: string,
-  { mayLose = false }: { mayLose?: boolean } = {},
-): (event: RequestEvent) => Generator<TextItem, void> {
-  const all = new Map<number, Added>();
+  { allowGaps = false }: { allowGaps?: boolean } = {},
+): (event: StoredEvent) => readonly TextItem[] {
+  const all = new Map<number, EmittedText>();
   const finished = new Set<number>();
-  const finish = function* (output: OutputInfo, timestampMs: number): Generator<TextItem, void> {
-    if (finished.has(output.index)) return;
-    yield* shorten(all, output.index);
-    yield { type: 'finished', output, text: '', timestampMs };
-    // Who could not take it is given it again.
+  const finish = (output: OutputInfo, timestampMs: number): TextItem[] => {
+    if (finished.has(output.index)) return [];
     finished.add(output.index);
+    return [...retractRest(all, output.index), { type: 'finished', output, text: '', timestampMs }];
   };
-  return function* (event) {
+  return (event) => {
     if (event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset')
-      yield* readText(all, event, { id, mayLose });
-    else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
-      yield* finish(event.output, event.timestampMs);
-    // All of them: the log may have lost what stood in its beginning.
-    else if (event.type === 'succeeded') for (const output of event.outputs) yield* finish(output, event.timestampMs);
+      return readText(all, event, { id, allowGaps });
+    if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
+      return finish(event.output, event.timestampMs);
+    // Return every output: the log may have been trimmed, so earlier `output` events may be missing.
+    if (event.type === 'succeeded') return event.outputs.flatMap((output) => finish(output, event.timestampMs));
+    return [];
   };
 }
 
 function textLost(id: string): ApiError {
-  return new ApiError(410, 'text_lost', `The beginning of the text of request ${id} is no longer kept.`);
+  return new ApiError(410, 'text_lost', `The beginning of the text of request ${id} is no longer stored.`);
 }
 
-function* readText(
-  all: Map<number, Added>,
-  event: TextEvent,
-  { id, mayLose }: { id: string; mayLose: boolean },
-): Generator<TextItem, void> {
+function readText(
+  all: Map<number, EmittedText>,
+  event: StoredTextEvent,
+  { id, allowGaps }: { id: string; allowGaps: boolean },
+): TextItem[] {
   const { index, timestampMs } = event;
   const before = all.get(index) ?? { units: 0, tokens: 0, text: '' };
-  const isCut = event.type === 'reset' ? event.offset < before.units : isShorterWhole(event, before);
-  if (isCut || before.standing !== undefined) return yield* compare(all, event, before);
-  if (event.type === 'reset') return;
+  const isCut = event.type === 'reset' ? event.offset < before.units : isCompactedReset(event, before);
+  if (isCut || before.rewritten !== undefined) return compareRerun(all, event, before);
+  if (event.type === 'reset') return [];
   const isLost = event.offset > before.units;
-  if (isLost && !mayLose) throw textLost(id);
+  if (isLost && !allowGaps) throw textLost(id);
   const { facts } = event;
-  if (stays(event)) {
+  if (isFinal(event)) {
     const piece = newPart(event, before);
-    if (piece === undefined) return;
+    if (piece === undefined) return [];
     all.set(index, { ...piece.after, text: before.text.padEnd(event.offset) + piece.text });
-    const said = isLost ? undefined : piece.facts;
-    yield { type: 'added', index, text: piece.text, tokenOffset: before.tokens, facts: said, timestampMs };
-  } else if (event.offset === before.units)
-    // A worker that goes on where a lost one stood shows blocks again that are done.
-    yield { type: 'block', index, text: event.text, tokenOffset: before.tokens, facts, timestampMs };
+    const knownFacts = isLost ? undefined : piece.facts;
+    return [{ type: 'added', index, text: piece.text, tokenOffset: before.tokens, facts: knownFacts, timestampMs }];
+  }
+  // Skip other offsets: a worker that resumes a lost one's request writes finished blocks again.
+  if (event.offset !== before.units) return [];
+  return [{ type: 'block', index, text: event.text, tokenOffset: before.tokens, facts, timestampMs }];
 }
 
-/** Without facts: of an older worker, that says nothing of them where a log was made shorter. */
-function stays(event: Exclude<TextEvent, { type: 'reset' }>): boolean {
+/** Returns true if the text is final: all is, except snapshots with metadata that do not report settled tokens. */
+function isFinal(event: Exclude<StoredTextEvent, { type: 'reset' }>): boolean {
   const { type, isWhole, facts } = event;
   return type === 'delta' || isWhole === true || facts === undefined || facts['settled'] !== undefined;
 }
 
-/** It took the place of a reset. */
-function isShorterWhole({ isWhole, offset, text }: Exclude<TextEvent, { type: 'reset' }>, { units }: Added): boolean {
+/** Tells whether a snapshot of the full text replaced a reset: it is shorter than the emitted text. */
+function isCompactedReset(
+  { isWhole, offset, text }: Exclude<StoredTextEvent, { type: 'reset' }>,
+  { units }: EmittedText,
+): boolean {
   return isWhole === true && offset + text.length < units;
 }
 
-/** A rerun may write what was said before, and then nobody has to know. */
-function* compare(all: Map<number, Added>, event: TextEvent, before: Added): Generator<TextItem, void> {
-  if (event.type !== 'reset' && !stays(event)) return;
+/** Compares a rerun's text with the emitted text. Emits a retraction only if they differ. */
+function compareRerun(all: Map<number, EmittedText>, event: StoredTextEvent, before: EmittedText): TextItem[] {
+  if (event.type !== 'reset' && !isFinal(event)) return [];
   const { index, timestampMs } = event;
-  const standing = textAfter(before.standing ?? before.text, event);
+  const rewritten = textAfter(before.rewritten ?? before.text, event);
   const { text, tokens: tokenOffset } = before;
-  if (text.startsWith(standing)) {
-    all.set(index, { ...before, standing: standing === text ? undefined : standing });
-    return;
+  if (text.startsWith(rewritten)) {
+    all.set(index, { ...before, rewritten: rewritten === text ? undefined : rewritten });
+    return [];
   }
-  const length = sharedLength(text, standing);
-  if (length < text.length) yield { type: 'taken-back', index, length };
+  const length = sharedLength(text, rewritten);
   const done = (event.type === 'reset' ? undefined : event.done) ?? tokenOffset;
-  all.set(index, { units: standing.length, tokens: done, text: standing });
-  yield { type: 'added', index, text: standing.slice(length), tokenOffset, timestampMs };
+  all.set(index, { units: rewritten.length, tokens: done, text: rewritten });
+  const added: AddedText = { type: 'added', index, text: rewritten.slice(length), tokenOffset, timestampMs };
+  return length < text.length ? [{ type: 'taken-back', index, length }, added] : [added];
 }
 
-/** At its end a text is what stands. */
-function* shorten(all: Map<number, Added>, index: number): Generator<TakenBackText, void> {
-  const { standing, ...added } = all.get(index) ?? { standing: undefined, units: 0, tokens: 0, text: '' };
-  if (standing === undefined) return;
-  all.set(index, { ...added, units: standing.length, text: standing });
-  yield { type: 'taken-back', index, length: standing.length };
+/** Retracts the emitted text that a rerun had not written again when the output ended. */
+function retractRest(all: Map<number, EmittedText>, index: number): TakenBackText[] {
+  const { rewritten, ...added } = all.get(index) ?? { rewritten: undefined, units: 0, tokens: 0, text: '' };
+  if (rewritten === undefined) return [];
+  all.set(index, { ...added, units: rewritten.length, text: rewritten });
+  return [{ type: 'taken-back', index, length: rewritten.length }];
 }
 
 function sharedLength(one: string, other: string): number {
@@ -178,16 +188,20 @@ function sharedLength(one: string, other: string): number {
   return length;
 }
 
-/** What of a piece was not there before; undefined if nothing. */
-function newPart({ offset, text, done, facts }: OutputText, before: Added) {
+/** Returns the part of a chunk that was not emitted before; undefined if there is none. */
+function newPart({ offset, text, done, facts }: OutputText, before: EmittedText) {
   const known = Math.max(0, before.units - offset);
   if (known >= text.length && (done === undefined ? known > 0 : done <= before.tokens)) return undefined;
   const ids = idsOf(facts);
   const tokens = done ?? before.tokens + ids.length;
   const after = { units: Math.max(before.units, offset + text.length), tokens: Math.max(before.tokens, tokens) };
-  // Of its tokens, those that pieces before it had.
-  const said = Math.max(0, before.tokens - (tokens - ids.length));
-  return { text: text.slice(known), facts: known > 0 && done === undefined ? undefined : cutFacts(facts, said), after };
+  // Number of its tokens that earlier chunks contained.
+  const emittedTokens = Math.max(0, before.tokens - (tokens - ids.length));
+  return {
+    text: text.slice(known),
+    facts: known > 0 && done === undefined ? undefined : dropTokens(facts, emittedTokens),
+    after,
+  };
 }
 
 function idsOf(facts: OutputText['facts']): string[] {
@@ -196,8 +210,8 @@ function idsOf(facts: OutputText['facts']): string[] {
     .slice(0, -1);
 }
 
-/** Without what is said of the first tokens. */
-function cutFacts(facts: OutputText['facts'], count: number): OutputText['facts'] {
+/** Removes the first `count` tokens from the metadata of a chunk. */
+function dropTokens(facts: OutputText['facts'], count: number): OutputText['facts'] {
   if (facts === undefined || count === 0) return facts;
   const { logprobs } = facts;
   return {

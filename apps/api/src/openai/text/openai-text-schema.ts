@@ -1,13 +1,15 @@
-/** What the two routes of text have in common: fields of their bodies, and how they stand in the OpenAPI document. */
+/** Request fields and OpenAPI documents that chat and completions share. */
 import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
-import { textSchema } from '@darkroom/kinds';
+import { textSchema, withoutNulls } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidField, invalidFields } from '../../http/api-error.ts';
-import { errorAnswer, type RouteDocument } from '../../http/api-route.ts';
-import { submitHeaders } from '../../submit/submit-document.ts';
-import { answerErrors, requestIdHeader } from '../../follow/answer-document.ts';
+import { describeErrorAnswer, type RouteDocument } from '../../openapi/api-route.ts';
+import { submitHeaders } from '../../openapi/submit-document.ts';
+import { answerErrors, requestIdHeader } from '../../openapi/answer-document.ts';
+import { refusedProblems, responseFields } from './peer-fields.ts';
+import { formFieldNames, peerForm } from './peer-forms.ts';
 
-/** As `POST /v1/predict` has them; the model says what they may be. */
+/** Fields shared with `POST /v1/predict`. The model's card limits their values. */
 export const textFields = textSchema.pick({
   model: true,
   max_tokens: true,
@@ -24,6 +26,7 @@ export const textFields = textSchema.pick({
   ignore_eos: true,
   response_format: true,
   grammar: true,
+  regex: true,
   max_nfe: true,
   confidence_threshold: true,
   tokens_per_step: true,
@@ -32,61 +35,59 @@ export const textFields = textSchema.pick({
 const trueOrFalse = 'true or false';
 const streamOptionsExpected = 'an object such as {"include_usage": true}';
 
-/** Fields of both routes that no other has. */
-export const askFields = {
+/** Fields that only chat and completions have. */
+export const openaiRequestFields = {
   max_completion_tokens: textFields.max_tokens
     .clone()
-    .meta({ description: 'Goes before `max_tokens`, and means the same.' }),
+    .meta({ description: 'Same as `max_tokens`, and takes precedence over it.' }),
   stream: z.boolean({ error: trueOrFalse }).optional().meta({ description: 'Server-sent events. Default: false.' }),
   stream_options: z
     .looseObject({ include_usage: z.boolean({ error: trueOrFalse }).nullish() }, { error: streamOptionsExpected })
     .optional()
-    .meta({ description: 'Only with `stream: true`. `include_usage`: one more chunk at the end, with `usage`.' }),
-  user: z.unknown().optional().meta({ description: 'Ignored, and kept nowhere.' }),
+    .meta({ description: 'Only with `stream: true`. `include_usage` adds a last chunk with `usage`.' }),
+  user: z.unknown().optional().meta({ description: 'Ignored and not stored.' }),
 };
 
-/** Checks made here; the model's own come later, with those of `textFields`. */
-const checkedFields = { stream: askFields.stream, stream_options: askFields.stream_options };
+/** Fields that the routes check themselves. `submitRequest` checks `textFields` against the model. */
+const checkedFields = { stream: openaiRequestFields.stream, stream_options: openaiRequestFields.stream_options };
 
-/** As it stands in the document: other fields are accepted, and null is the default of what is not `required`. */
-export function textBodySchema(name: string, required: z.ZodRawShape, more: z.ZodRawShape) {
-  const others = Object.entries({ ...textFields, ...askFields, ...more });
-  const nullable = others.map(([field, schema]) => [field, (schema as z.ZodType).nullable()]);
-  return z.looseObject({ ...required, ...Object.fromEntries(nullable) }).openapi(name);
+/** Returns the body's schema for the OpenAPI document. Unknown fields are accepted. */
+export function createTextBodySchema(name: string, required: z.ZodRawShape, more: z.ZodRawShape) {
+  return z.looseObject({ ...required, ...textFields, ...openaiRequestFields, ...more }).openapi(name);
 }
 
-/** The fields that a route itself reads. Throws 400 with all that is wrong; null is as if it were not there. */
-export function readAskFields<Shape extends z.ZodRawShape>(shape: Shape, body: unknown) {
-  const given = withoutNulls(body);
-  const parsed = z.looseObject({ ...checkedFields, ...shape }).safeParse(given);
+/** Parses the fields that a route itself reads; null means absent. Throws 400 with all problems. */
+export function parseRequestFields<Shape extends z.ZodRawShape>(shape: Shape, body: unknown) {
+  const schema = z.looseObject({ ...checkedFields, ...shape });
+  const given = withoutNulls(schema, body);
+  const parsed = schema.safeParse(given);
   if (!parsed.success) throw invalidFields(fieldProblems(parsed.error.issues, { body: given, known: [] }));
   return parsed.data;
 }
 
-function withoutNulls(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
-  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
-}
-
-/** What goes together only. */
-export function streamProblems({ stream, stream_options: options }: AskFields): FieldProblem[] {
+/** Reports `stream_options` without `stream: true`. */
+export function streamProblems({ stream, stream_options: options }: RequestFields): FieldProblem[] {
   if (stream === true || options === undefined) return [];
   return [invalidValue('stream_options', options, 'nothing without "stream": true')];
 }
 
-type AskFields = { [field: string]: unknown } & z.infer<z.ZodObject<typeof checkedFields>>;
+type RequestFields = { [field: string]: unknown } & z.infer<z.ZodObject<typeof checkedFields>>;
 
-/** Our fields of a body, and what of them the client calls otherwise. */
-export function ourFields(fields: AskFields): { body: Record<string, unknown>; names: Record<string, string> } {
-  const body = Object.fromEntries(
-    Object.keys(textFields).flatMap((name) => (name in fields ? [[name, fields[name]]] : [])),
-  );
+/** Converts a body to our fields; `names` has the client's names if they differ. Adds refused fields to `problems`. */
+export function toOurFields(
+  fields: RequestFields,
+  problems: FieldProblem[],
+): { body: Record<string, unknown>; names: Record<string, string> } {
+  problems.push(...refusedProblems(fields), ...refusedProblems(fields, responseFields));
+  const { form, names } = peerForm(fields, problems);
+  const plain = Object.keys(textFields).filter((name) => name in fields && !formFieldNames.includes(name));
+  const body = { ...Object.fromEntries(plain.map((name) => [name, fields[name]])), ...form };
   const { max_completion_tokens: tokens } = fields;
-  if (tokens === undefined) return { body, names: {} };
-  return { body: { ...body, max_tokens: tokens }, names: { max_tokens: 'max_completion_tokens' } };
+  if (tokens === undefined) return { body, names };
+  return { body: { ...body, max_tokens: tokens }, names: { ...names, max_tokens: 'max_completion_tokens' } };
 }
 
-export function streamOf({ stream = false, stream_options: options }: AskFields) {
+export function readStreamOptions({ stream = false, stream_options: options }: RequestFields) {
   return { isStream: stream, includesUsage: options?.include_usage === true };
 }
 
@@ -95,18 +96,18 @@ const count = z.int().min(0);
 export const usageSchema = z
   .strictObject({
     prompt_tokens: count,
-    completion_tokens: count.openapi({ description: 'Of all choices, each with the token that ended it.' }),
+    completion_tokens: count.openapi({ description: 'Tokens of all choices, including end tokens.' }),
     total_tokens: count,
     prompt_tokens_details: z.strictObject({ cached_tokens: count }),
-    nfe: count.openapi({ description: 'Calls of the model after the prompt.' }),
+    nfe: count.openapi({ description: 'Number of function evaluations: model calls after the prompt.' }),
   })
   .openapi('TextUsage');
 
-export const finishReason = z
-  .enum(['stop', 'length'])
-  .openapi({ description: '`stop`: an end token, a stop text or the end of its form; `length`: max_tokens.' });
+export const finishReason = z.enum(['stop', 'length']).openapi({
+  description: '`stop`: an end token, a stop text or the end of the required format; `length`: max_tokens.',
+});
 
-/** What every answer has beside its choices. */
+/** Returns the schemas of the fields of an answer, except `choices`. */
 export function answerFields(object: string, idPrefix: string) {
   return {
     id: z.string().openapi({ example: `${idPrefix}emoji-writer-01kaj3v0q8f3zt6m0c9d7p2xwe` }),
@@ -123,17 +124,19 @@ interface TextDocument {
   description: string;
   body: { schema: z.ZodType; example: object };
   answer: z.ZodType;
-  /** Frames of a stream. */
+  /** Example of a stream. */
   stream: string;
 }
 
-/** What is true of both routes, for people. */
-const aboutBoth = `\`null\` in a field is its default, and fields that are not known are ignored.
-With \`stream: true\` server-sent events come, \`data: [DONE]\` at the end, and a comment every 15 s. The headers go out with the first
-piece, or with the first comment where that takes longer: what goes wrong before is an answer with a status, and what goes wrong after it is \`data: {"error": …}\`, the last one.
+/** Part of the OpenAPI descriptions that both routes share. */
+const sharedDescription = `\`null\` in a field means its default; unknown fields are ignored. The fields of vLLM, llama.cpp and SGLang for structured output
+(\`guided_json\`, \`structured_outputs\`, \`json_schema\`, \`regex\`, \`ebnf\`, …) are supported; their other fields that would change the answer return a 400 that names them.
 
-**A client that goes away cancels its request**, streaming or not, unless it sent an \`Idempotency-Key\`: then it may come back for
-it. After the request is stored no answer is a 5xx, and none makes an SDK send it a second time: the error is a 422.`;
+With \`stream: true\` the answer is a stream of server-sent events that ends with \`data: [DONE]\`, with a comment every 15 s as a heartbeat.
+The headers are sent with the first chunk or heartbeat. Errors before that have a status; a later error is the last event, \`data: {"error": …}\`.
+
+**Disconnecting cancels the request**, streaming or not, unless the client sent an \`Idempotency-Key\`,
+with which it can fetch the result later. After the request is stored, errors are 422, never 5xx, so that SDKs do not send it again.`;
 
 export function textDocument(options: TextDocument): RouteDocument {
   const { path, summary, description, body, answer, stream } = options;
@@ -141,7 +144,7 @@ export function textDocument(options: TextDocument): RouteDocument {
     method: 'post',
     path,
     summary,
-    description: `${description}\n${aboutBoth}`,
+    description: `${description}\n${sharedDescription}`,
     request: {
       headers: submitHeaders.pick({ 'idempotency-key': true }),
       body: { required: true, content: { 'application/json': body } },
@@ -149,16 +152,16 @@ export function textDocument(options: TextDocument): RouteDocument {
     responses: {
       ...answerErrors('text'),
       200: {
-        description: 'The answer, or the chunks.',
+        description: 'The answer, or a stream of chunks.',
         headers: requestIdHeader,
         content: {
           'application/json': { schema: answer },
-          // Without a schema: tools hold each event against it, and OpenAPI 3.1 has no other for the items of a stream.
+          // No schema: tools would validate each event against it, and OpenAPI 3.1 has no schema for items of a stream.
           'text/event-stream': { example: stream },
         },
       },
-      400: errorAnswer(
-        'A field is wrong, or prompt and answer are longer than the model (`context_length_exceeded`).',
+      400: describeErrorAnswer(
+        'A field is wrong, or prompt and answer exceed the context length of the model (`context_length_exceeded`).',
         invalidField('top_p', 2, 'a number above 0, at most 1'),
       ),
     },

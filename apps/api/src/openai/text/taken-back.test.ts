@@ -1,15 +1,15 @@
-/** A rerun that writes another text, as every reader has it. */
+/** A rerun that writes a different text, as seen through every route. */
 import { expect, it } from 'vitest';
 import type { RunningRequest } from '../../testing/fake-worker.ts';
 import { listen } from '../../testing/listen.ts';
 import { type Frame, readFrames } from '../../testing/sse-reader.ts';
-import { openTextApi, runNextText, textFacts, textModel } from '../../testing/text-model.ts';
+import { openImageAndTextApi, runNextText, textFacts, textModel } from '../../testing/text-model.ts';
 
 const facts = textFacts({ finish_reason: 'stop', completion_tokens: 3, calls: 3 });
 const chat = { model: textModel, messages: [{ role: 'user', content: 'something cold' }] };
 const prompt = { model: textModel, prompt: 'something cold' };
 
-/** As a worker says it: nothing is known of tokens. */
+/** Resets and rewrites the text as a worker does when it resumes a request; without token metadata. */
 async function rewrite(run: RunningRequest, rest: string): Promise<void> {
   await run.entry({ type: 'reset', offset: 6 });
   await run.entry({ type: 'snapshot', isWhole: true, offset: 0, text: 'a red ', changedFrom: 6 });
@@ -19,7 +19,7 @@ async function rewrite(run: RunningRequest, rest: string): Promise<void> {
 }
 
 async function begin(path: string, body: object, headers: Record<string, string> = {}) {
-  const test = await openTextApi('autoregressive');
+  const test = await openImageAndTextApi('autoregressive');
   const { url } = await listen(test);
   const answer = fetch(`${url}${path}`, {
     method: 'POST',
@@ -33,7 +33,7 @@ async function begin(path: string, body: object, headers: Record<string, string>
   return { answer, run, url, test };
 }
 
-/** Frames until one has this in it, and then all others. */
+/** Returns all frames of a stream; rewrites the text after the frame that contains `fox`. */
 async function streamOf(response: Response, run: RunningRequest, rest: string): Promise<Frame[]> {
   const reader = readFrames(response);
   const frames: Frame[] = [];
@@ -49,21 +49,21 @@ const textOf = (frames: readonly Frame[]): string =>
     .map(({ choices }) => choices?.[0]?.delta.content ?? '')
     .join('');
 
-it('ends a stream of chunks with an error where it says otherwise', async () => {
+it('ends a stream of chunks with text_changed if a rerun writes a different text', async () => {
   const { answer, run } = await begin('/v1/chat/completions', { ...chat, stream: true });
   const frames = await streamOf(await answer, run, 'cat');
   expect(textOf(frames)).toBe('a red fox');
   expect(JSON.parse(frames.at(-1)!.data!)).toMatchObject({ error: { code: 'text_changed' } });
 });
 
-it('goes on with a stream where it only says more', async () => {
+it('continues a stream if a rerun only adds text', async () => {
   const { answer, run } = await begin('/v1/chat/completions', { ...chat, stream: true });
   const frames = await streamOf(await answer, run, 'fox on it');
   expect(textOf(frames)).toBe('a red fox on it');
   expect(frames.at(-1)).toEqual({ data: '[DONE]' });
 });
 
-it('is the answer where one answer comes', async () => {
+it("returns the rerun's text without streaming", async () => {
   const { answer, run } = await begin('/v1/chat/completions', { ...chat, logprobs: true });
   await rewrite(run, 'cat');
   const body = (await (await answer).json()) as { choices: object[] };
@@ -73,13 +73,13 @@ it('is the answer where one answer comes', async () => {
 it.each([
   ['/generate', { ...prompt, stream: true }],
   ['/v1/responses', { model: textModel, input: 'something cold', stream: true }],
-])('ends a stream of %s with an error event', async (path, body) => {
+])('ends a stream of %s with an error event if a rerun writes a different text', async (path, body) => {
   const { answer, run } = await begin(path, body);
   const frames = await streamOf(await answer, run, 'cat');
   expect(frames.at(-1)).toMatchObject({ event: 'error', data: expect.stringContaining('text_changed') as string });
 });
 
-it('ends a response that was left after what it takes back, and goes on with one that was left before', async () => {
+it('ends a resumed response with an error if text before starting_after was retracted, and continues it otherwise', async () => {
   const { answer, run, url } = await begin('/v1/responses', {
     model: textModel,
     input: 'something cold',
@@ -95,7 +95,7 @@ it('ends a response that was left after what it takes back, and goes on with one
   await rewrite(run, 'cat on it');
   const at = `${url}/v1/responses/resp_${response.headers.get('x-request-id')!}?stream=true`;
   const after = async (number: number) => readFrames(await fetch(`${at}&starting_after=${number}`)).rest();
-  // The error has the number that it was asked for.
+  // The error has the sequence number given as starting_after.
   for (const number of [11, 13]) {
     const frames = await after(number);
     expect(frames.map(({ event }) => event)).toEqual(['error']);
@@ -115,7 +115,7 @@ it('ends a response that was left after what it takes back, and goes on with one
   }
 });
 
-it('breaks off a text in plain, and whoever comes later has the second whole', async () => {
+it("aborts a text/plain stream if a rerun writes a different text; later clients get the rerun's full text", async () => {
   const { answer, run, url } = await begin('/v1/predict', prompt, { Accept: 'text/plain' });
   const response = await answer;
   const reading = response.body!.pipeThrough(new TextDecoderStream()).getReader();
@@ -128,11 +128,11 @@ it('breaks off a text in plain, and whoever comes later has the second whole', a
   expect(await (await fetch(at)).json()).toMatchObject({ texts: [{ index: 0, text: 'a red cat' }] });
 });
 
-it('is one answer of /generate and of a response', async () => {
+it("returns the rerun's text from /generate and /v1/responses without streaming", async () => {
   const generated = await begin('/generate', prompt);
   await rewrite(generated.run, 'cat');
   expect(await (await generated.answer).json()).toMatchObject({ full_text: 'a red cat' });
-  const asked = await begin('/v1/responses', { model: textModel, input: 'something cold' });
-  await rewrite(asked.run, 'cat');
-  expect(JSON.stringify(await (await asked.answer).json())).toContain('"a red cat"');
+  const responded = await begin('/v1/responses', { model: textModel, input: 'something cold' });
+  await rewrite(responded.run, 'cat');
+  expect(JSON.stringify(await (await responded.answer).json())).toContain('"a red cat"');
 });

@@ -1,66 +1,75 @@
-/** A text in the writing as OpenAI's chunks. */
+/** Converts a streamed text to OpenAI's chunks. */
 import type { OutputInfo } from '@darkroom/core';
 import { type CallPiece, CallReader, type TextInput, textOutputFacts, type TokenLogprob } from '@darkroom/kinds';
 import { finishReasonOf, type TextShape } from './text-shape.ts';
 
-/** What a chunk says of a choice. */
+/** Content of a chunk for one choice. */
 export interface ChoicePart {
   part: object;
   logprobs: object | null;
   finish_reason: string | null;
 }
 
-/** Makes the chunks of one choice. */
+/** Builds the chunks of one choice. */
 export class ChoiceChunks {
   readonly #shape: TextShape;
-  readonly #place: { id: string; index: number };
+  readonly #position: { id: string; index: number };
   readonly #reader: CallReader | undefined;
-  /** UTF-16 code units by now. */
+  /** Text that may become a tool call, with its tokens. Not emitted until the reader has decided. */
+  #pending: { text: string; tokens: TokenLogprob[] } = { text: '', tokens: [] };
+  /** UTF-16 code units that were emitted. */
   #length = 0;
-  #hasBegun = false;
+  #isOpen = false;
 
   constructor(shape: TextShape, { id, input, index }: { id: string; input: unknown; index: number }) {
     const { callMarkup } = input as Pick<TextInput, 'callMarkup'>;
     this.#shape = shape;
-    this.#place = { id, index };
+    this.#position = { id, index };
     this.#reader = callMarkup && new CallReader(callMarkup);
   }
 
-  /** @param tokens of the text; undefined where nothing is said of them. */
+  /** @param tokens the tokens of the text; undefined if logprobs are not requested or not available. */
   add(text: string, tokens: readonly TokenLogprob[] | undefined): ChoicePart[] {
-    const hasTokens = (tokens ?? []).length > 0;
-    if (text === '' && !hasTokens) return [];
-    const parts = this.#reader === undefined ? [this.#shape.piece(text)] : this.#partsOf(this.#reader.push(text));
-    // Text that is held back, and may come to be a call.
-    if (parts.length === 0 && hasTokens) parts.push(this.#shape.piece(''));
-    const logprobs = tokens === undefined ? null : this.#shape.logprobs(tokens, text, this.#length);
-    this.#length += text.length;
-    return [
-      ...this.#begin(),
-      ...parts.map((part, at) => ({ part, logprobs: at === 0 ? logprobs : null, finish_reason: null })),
-    ];
+    if (text === '' && (tokens ?? []).length === 0) return [];
+    const pieces: CallPiece[] = this.#reader === undefined ? [{ type: 'text', text }] : this.#reader.push(text);
+    this.#pending = { text: this.#pending.text + text, tokens: [...this.#pending.tokens, ...(tokens ?? [])] };
+    const parts = this.#partsOf(pieces);
+    if (parts.length === 0) return [];
+    return [...this.#open(pieces[0]?.type === 'call'), ...this.#withLogprobs(parts, tokens !== undefined)];
   }
 
   end(output: OutputInfo): ChoicePart[] {
-    const rest = this.#partsOf(this.#reader?.end() ?? []).map((part) => ({
-      part,
-      logprobs: null,
-      finish_reason: null,
-    }));
+    const parts = this.#partsOf(this.#reader?.end() ?? []);
+    const hasTokens = this.#pending.tokens.length > 0;
+    // Emit the logprobs of the tokens of a call's markup with an empty text.
+    if (parts.length === 0 && hasTokens) parts.push(this.#shape.textPart(''));
     const finish_reason = finishReasonOf(textOutputFacts(output), this.#reader?.calls ?? 0);
-    return [...this.#begin(), ...rest, { part: this.#shape.ended, logprobs: null, finish_reason }];
+    return [
+      ...this.#open(),
+      ...this.#withLogprobs(parts, hasTokens),
+      { part: this.#shape.closingPart, logprobs: null, finish_reason },
+    ];
   }
 
-  #begin(): ChoicePart[] {
-    const { begun } = this.#shape;
-    if (this.#hasBegun || begun === undefined) return [];
-    this.#hasBegun = true;
-    return [{ part: begun, logprobs: null, finish_reason: null }];
+  /** Adds the logprobs of all pending tokens to the first part. */
+  #withLogprobs(parts: readonly object[], hasTokens: boolean): ChoicePart[] {
+    const { text, tokens } = this.#pending;
+    const logprobs = hasTokens ? this.#shape.logprobs(tokens, text, this.#length) : null;
+    this.#pending = { text: '', tokens: [] };
+    this.#length += text.length;
+    return parts.map((part, at) => ({ part, logprobs: at === 0 ? logprobs : null, finish_reason: null }));
+  }
+
+  #open(isCall = false): ChoicePart[] {
+    const opening = this.#shape.openingPart(isCall);
+    if (this.#isOpen || opening === undefined) return [];
+    this.#isOpen = true;
+    return [{ part: opening, logprobs: null, finish_reason: null }];
   }
 
   #partsOf(pieces: readonly CallPiece[]): object[] {
     return pieces.flatMap((piece) =>
-      piece.type === 'text' ? [this.#shape.piece(piece.text)] : (this.#shape.call(piece, this.#place) ?? []),
+      piece.type === 'text' ? [this.#shape.textPart(piece.text)] : (this.#shape.callPart(piece, this.#position) ?? []),
     );
   }
 }

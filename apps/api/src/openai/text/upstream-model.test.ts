@@ -1,10 +1,10 @@
-/** A model that another server runs, through the door: it is asked for what was sent. */
+/** Requests to a model of an upstream server: fields are forwarded as they were sent. */
 import { timeOfRequestId } from '@darkroom/core';
 import type { UpstreamTextCard } from '@darkroom/kinds';
 import { publishModel, readRequest } from '@darkroom/store';
 import { expect, it } from 'vitest';
 import { runNext, startWorker } from '../../testing/fake-worker.ts';
-import { ask, end } from '../../testing/open-text-api.ts';
+import { postJson, end } from '../../testing/open-text-api.ts';
 import { openTestApi } from '../../testing/test-api.ts';
 
 const card: UpstreamTextCard = {
@@ -27,23 +27,23 @@ async function open() {
   return test;
 }
 
-it('takes messages as they are, on every route that has some', async () => {
+it('stores messages unchanged for the upstream server, on every route', async () => {
   const test = await open();
-  const bodies: [path: string, body: object, asked: object][] = [
+  const bodies: [path: string, body: object, stored: object][] = [
     ['/v1/predict', { messages }, { messages }],
     ['/v1/predict', { prompt: 'once', max_tokens: 3 }, { prompt: 'once', max_tokens: 3 }],
     ['/v1/responses', { input: 'something cold', background: true, temperature: 0.5 }, { messages, temperature: 0.5 }],
   ];
-  for (const [path, body, asked] of bodies) {
-    const answer = (await (await ask(test, path, { model: card.id, ...body })).json()) as Record<string, string>;
+  for (const [path, body, stored] of bodies) {
+    const answer = (await (await postJson(test, path, { model: card.id, ...body })).json()) as Record<string, string>;
     const id = answer['request_id'] ?? answer['id']!.replace(/^resp_/, '');
-    expect(await readRequest(test.store, id)).toMatchObject({ request: { input: { asked, n: 1 } } });
+    expect(await readRequest(test.store, id)).toMatchObject({ request: { input: { params: stored, n: 1 } } });
   }
 });
 
-it('answers chats with what comes of it, without ids of tokens', async () => {
+it("answers chats with the upstream server's text, without token ids", async () => {
   const test = await open();
-  const answer = ask(test, '/v1/chat/completions', { model: card.id, messages, seed: 3 });
+  const answer = postJson(test, '/v1/chat/completions', { model: card.id, messages, seed: 3 });
   await expect.poll(() => test.store.redis.zcard(test.store.keysOf(card.id).waiting)).toBe(1);
   const run = await runNext(test.store, card.id);
   await run.entry({ type: 'delta', offset: 0, text: 'an ice' });

@@ -13,7 +13,7 @@ const UNIPC_FLOW = { ...UNIPC, use_flow_sigmas: true, prediction_type: 'flow_pre
 const LCM = { _class_name: 'LCMScheduler' };
 const FLOW = { _class_name: 'FlowMatchEulerDiscreteScheduler' };
 
-/** Of a file that has a class and nothing else. */
+/** Returns the config of a file that has a class and nothing else. */
 const absent = {
   numTrainTimesteps: 1000,
   betaStart: null,
@@ -53,6 +53,11 @@ const absent = {
 };
 
 describe('parseSchedulerConfig', () => {
+  it('reads an infinity, as in DPM-Solver configs of diffusers', () => {
+    const { config } = parseSchedulerConfig({ ...DPM, lambda_min_clipped: Number.NEGATIVE_INFINITY });
+    expect(config.lambdaMinClipped).toBe(Number.NEGATIVE_INFINITY);
+  });
+
   it('reads the embedded model', () => {
     const file = new URL('../../../../../models/emoji-sd/scheduler/scheduler_config.json', import.meta.url);
     expect(parseSchedulerConfig(JSON.parse(readFileSync(file, 'utf8')))).toMatchObject({
@@ -72,7 +77,7 @@ describe('parseSchedulerConfig', () => {
     });
   });
 
-  it("takes absent fields and nulls as diffusers' defaults", () => {
+  it("reads absent fields and nulls as diffusers' defaults", () => {
     const nulls = { trained_betas: null, sigma_min: null, variance_type: null, use_karras_sigmas: null };
     expect(parseSchedulerConfig(DDIM).config).toMatchObject(absent);
     expect(parseSchedulerConfig({ ...DDIM, ...nulls }).config).toMatchObject(absent);
@@ -83,7 +88,7 @@ describe('parseSchedulerConfig', () => {
     });
   });
 
-  it('reads what the solvers, thresholding and consistency models have', () => {
+  it('reads the fields of solvers, thresholding and consistency models', () => {
     const fields = {
       _class_name: 'UniPCMultistepScheduler',
       solver_order: 3,
@@ -110,7 +115,7 @@ describe('parseSchedulerConfig', () => {
     });
   });
 
-  it('reads one shift under the names of two classes', () => {
+  it('reads the same shift under the names of two classes', () => {
     const unipc = { ...UNIPC_FLOW, flow_shift: 3, shift: 2 };
     expect(parseSchedulerConfig(unipc).config.shift).toBe(3);
     expect(parseSchedulerConfig({ ...FLOW, flow_shift: 3, shift: 2 }).config.shift).toBe(2);
@@ -132,12 +137,12 @@ describe('parseSchedulerConfig', () => {
     [UNIPC_FLOW, 'unipc'],
     [LCM, 'lcm'],
     [FLOW, 'flow_match_euler'],
-  ])('serves %o with %s', (json, name) => {
+  ])('selects for %o the scheduler %s', (json, name) => {
     expect(parseSchedulerConfig(json).defaultScheduler).toBe(name);
   });
 
   it.each(['LMSDiscreteScheduler', 'EDMEulerScheduler', 'toString', undefined])(
-    'refuses the class %s and says which there are',
+    'refuses the class %s and lists the supported ones',
     (className) => {
       expect(() => parseSchedulerConfig({ _class_name: className })).toThrow(
         `scheduler class ${className} is not supported; supported are DDIMScheduler, PNDMScheduler, ` +
@@ -182,7 +187,7 @@ describe('parseSchedulerConfig', () => {
     [
       UNIPC,
       { final_sigmas_type: 'sigma_min', use_karras_sigmas: true },
-      'final_sigmas_type "sigma_min" is not supported by unipc with sigmas of their own',
+      'final_sigmas_type "sigma_min" is not supported by unipc with flow sigmas or a sigma schedule',
     ],
     [
       UNIPC,
@@ -202,9 +207,9 @@ describe('parseSchedulerConfig', () => {
       { use_karras_sigmas: true, use_beta_sigmas: true },
       'use_karras_sigmas and use_beta_sigmas exclude each other',
     ],
-    [DDIM, { use_uniform_sigmas: true }, 'use_uniform_sigmas (true) is not a field that is known here'],
-    [DDIM, { toString: null }, 'toString (null) is not a field that is known here'],
-  ])('refuses of %o the option %o', (file, fields, message) => {
+    [DDIM, { use_uniform_sigmas: true }, 'use_uniform_sigmas (true) is not a supported field'],
+    [DDIM, { toString: null }, 'toString (null) is not a supported field'],
+  ])('refuses for %o the option %o', (file, fields, message) => {
     expect(() => parseSchedulerConfig({ ...file, ...fields })).toThrow(`scheduler config: ${message}`);
   });
 
@@ -225,7 +230,7 @@ describe('parseSchedulerConfig', () => {
     expect(() => parseSchedulerConfig({ ...DDIM, ...fields })).toThrow(`scheduler config: ${message}`);
   });
 
-  it('refuses trained betas that do not cover the training', () => {
+  it('refuses trained betas that do not match the training timesteps', () => {
     expect(() => parseSchedulerConfig({ ...DDIM, trained_betas: [0.1, 0.2] })).toThrow(
       'trained_betas has 2 values for 1000 train timesteps',
     );

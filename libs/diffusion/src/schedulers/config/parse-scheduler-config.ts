@@ -1,11 +1,10 @@
-import type { SchedulerName } from '../scheduler.ts';
-import { readSchedulerConfig, type SchedulerConfig } from './scheduler-config.ts';
+import { readSchedulerConfig, type SchedulerConfig, type SchedulerName } from './scheduler-config.ts';
 import { schedulerMisfit } from './scheduler-misfit.ts';
 
-/** What {@link parseSchedulerConfig} finds in a file. */
+/** The result of {@link parseSchedulerConfig}. */
 export interface ParsedSchedulerConfig {
   readonly config: SchedulerConfig;
-  /** The scheduler the model was saved with. */
+  /** The scheduler that the model was saved with. */
   readonly defaultScheduler: SchedulerName;
 }
 
@@ -21,11 +20,11 @@ const schedulersOfClasses: Readonly<Record<string, SchedulerName>> = {
 };
 
 /**
- * Reads a diffusers `scheduler_config.json`.
+ * Parses a diffusers `scheduler_config.json`.
  *
- * @param json the parsed file; files with `-Infinity` in them need `parsePythonJson`.
- * @throws TypeError if it is not an object, Error if the class, or a field or its value, is not supported; the message says
- * what is.
+ * @param json the parsed file; files that contain `-Infinity` need `parsePythonJson`.
+ * @throws TypeError if it is not an object, Error if the class, a field or its value is not supported; the message
+ * lists what is supported.
  */
 export function parseSchedulerConfig(json: unknown): ParsedSchedulerConfig {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {

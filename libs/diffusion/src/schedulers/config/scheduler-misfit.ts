@@ -1,9 +1,8 @@
-import type { SchedulerConfig } from './scheduler-config.ts';
-import { type SchedulerName, schedulerNames } from '../scheduler.ts';
+import { type SchedulerConfig, type SchedulerName, schedulerNames } from './scheduler-config.ts';
 
 /**
- * Why a scheduler cannot serve a model, by what its config says about it: the model is of another kind, or the diffusers
- * class has no such option and would leave it out, or would compute NaN.
+ * Returns the reason why a scheduler cannot serve a model with this config: the model is of another kind, or the
+ * diffusers class lacks an option and would ignore it, or would compute NaN.
  *
  * @returns undefined if it can.
  */
@@ -41,7 +40,7 @@ export function schedulerMisfit(name: SchedulerName, config: SchedulerConfig): s
   return misfits.find(([isOne]) => isOne)?.[1];
 }
 
-/** The schedulers that can serve a model, in the order of their names. */
+/** Returns the schedulers that can serve a model, in the order of their names. */
 export function fittingSchedulers(config: SchedulerConfig): SchedulerName[] {
   return schedulerNames.filter((name) => schedulerMisfit(name, config) === undefined);
 }
@@ -52,9 +51,9 @@ function uniPcMisfits(config: SchedulerConfig): [isOne: boolean, misfit: string]
   return [
     [isFlow && sigmaSchedule !== null, `use_${sigmaSchedule}_sigmas with flow sigmas is not supported by unipc`],
     [
-      // The last two sigmas are equal in diffusers, and the step between them 0/0.
+      // In diffusers the last two sigmas are equal, and the step between them is 0/0.
       !endsAtZero && (isFlow || sigmaSchedule !== null),
-      'final_sigmas_type "sigma_min" is not supported by unipc with sigmas of their own',
+      'final_sigmas_type "sigma_min" is not supported by unipc with flow sigmas or a sigma schedule',
     ],
     [
       endsAtZero && !config.lowerOrderFinal && solverOrder > 1,

@@ -1,2 +1,2 @@
-// A module that judges prompts, and lets all pictures pass.
+// A moderation module that checks prompts and lets all images pass.
 export const createJudge = () => ({ judgePrompt: () => ({ allowed: true }) });

@@ -1,4 +1,5 @@
-// A module that draws one colour, and steps that show it; a picture of 4096 pixels takes its time.
+// A module that draws one colour, with a preview per step; steps of an image 1024 pixels wide are slow.
+import { randomFillSync } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const dot = Buffer.from(
@@ -19,7 +20,7 @@ const steps = { 'steps back': [2, 1], 'too many steps': [5], 'half a step': [0.5
 export function createExecutor({ model }) {
   return {
     card: {
-      kind: 'picture',
+      kind: 'image',
       id: model,
       sizes: { multiple: 8, min: 8, max: 1024, default: { width: 16, height: 16 } },
       steps: { min: 1, max: 8, default: 4 },
@@ -33,6 +34,8 @@ export function createExecutor({ model }) {
       }
       const pixels = Buffer.alloc(width * height * 3, prompt);
       pixels.writeUInt32LE(seed);
+      // A PNG of noise is as large as the pixels.
+      if (prompt === 'noise') randomFillSync(pixels);
       return prompt in ends ? ends[prompt]() : { data: pixels };
     },
   };

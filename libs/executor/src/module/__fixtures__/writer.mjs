@@ -1,9 +1,9 @@
-// A module that writes as it is told, and does whatever can go wrong when the prompt names it.
+// A module that writes text derived from the prompt, or shows the fault that the prompt names.
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 
 const refused = (message) => Object.assign(new Error(message), { code: 'invalid_request' });
 
-/** What is said in place of a text. */
+/** Generators that replace `write` when the prompt is their name. */
 const faults = {
   'throw at once': () => {
     throw new Error('thrown at once');
@@ -15,6 +15,12 @@ const faults = {
   'throw nothing': async function* () {
     yield 'a ';
     throw undefined;
+  },
+  'throw with a cause': () => {
+    throw new Error('no step', { cause: new AggregateError([new Error('layer 7')], 'no device') });
+  },
+  'throw an object': () => {
+    throw { code: 11, detail: 'layer 7' };
   },
   'no iterator': () => 7,
   'a number': async function* () {
@@ -73,7 +79,7 @@ const faults = {
   },
   'a word with the parent': async function* (_request, signal) {
     yield 'a ';
-    // What it was not given.
+    // Bypasses the removal of `process.send`.
     process['_send']({ type: 'returned', call: 999, value: new Uint8Array(1) });
     await delay(60_000, undefined, { signal });
   },
@@ -89,7 +95,7 @@ export function createExecutor() {
     card: { kind: 'text', maxModelTokens: 4096 },
     slots: 3,
     run(request, signal) {
-      const { prompt = '', messages } = request.input.asked;
+      const { prompt = '', messages } = request.input.params;
       const said = messages?.at(-1).content ?? prompt;
       if (said === 'nonsense') throw refused('prompt: makes no sense');
       return (faults[said] ?? write)(request, signal, said);

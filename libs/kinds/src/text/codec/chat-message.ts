@@ -1,7 +1,7 @@
-/** A message as OpenAI's clients send it, its content as one text. */
+/** A chat message in OpenAI's format, with its content as one string. */
 export interface ChatMessage {
   readonly role: string;
   readonly content: string;
-  /** What else templates read, such as `tool_calls` and `tool_call_id`. */
+  /** Other fields that templates read, such as `tool_calls` and `tool_call_id`. */
   readonly [field: string]: unknown;
 }

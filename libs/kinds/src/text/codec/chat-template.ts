@@ -4,31 +4,29 @@ import { type CallMarkup, findCallMarkup } from '../form/call-markup.ts';
 import type { ChatMessage } from './chat-message.ts';
 
 export interface RenderChatOptions {
-  /** As OpenAI's clients send them: `{type: 'function', function: {name, description, parameters}}`. */
+  /** Tools in OpenAI's format: `{type: 'function', function: {name, description, parameters}}`. */
   readonly tools?: readonly object[];
-  /** The answer's beginning stands at the end; true by default. */
+  /** True (the default) to append the start of the answer. */
   readonly addGenerationPrompt?: boolean;
 }
 
-/** Makes one text of messages, in the way a model was taught to read them. */
+/** Renders messages as one text, in the format that a model was trained on. */
 export interface ChatTemplate {
-  /** How the model calls tools that it is shown; or why it calls none. */
+  /** Markup of the model's tool calls, or the reason why it cannot call tools. */
   readonly calls: { readonly markup: CallMarkup } | { readonly reason: string };
-  /**
-   * @throws DarkroomError `invalid_request` if the template does not take these messages, or has no tools.
-   */
+  /** @throws DarkroomError `invalid_request` if the template rejects these messages or does not support tools. */
   render(messages: readonly ChatMessage[], options?: RenderChatOptions): string;
 }
 
-/** The templates of a tokenizer_config.json by their names; one without a name is `default`. */
+/** Templates of a tokenizer_config.json by name; one without a name is `default`. */
 export type TemplateSources = Readonly<Record<string, string>>;
 
 /**
- * Reads a model's template.
+ * Compiles a model's chat template.
  *
- * @param specials names that templates use for special tokens, such as `bos_token`.
- * @param specialTexts of all special tokens.
- * @throws Error if it is no Jinja.
+ * @param specials texts of special tokens by the names that templates use, such as `bos_token`.
+ * @param specialTexts texts of all special tokens.
+ * @throws Error if the template is not valid Jinja.
  */
 export function createChatTemplate(
   sources: TemplateSources,
@@ -39,7 +37,7 @@ export function createChatTemplate(
   const withTools = sources['tool_use'] === undefined ? plain : new Template(sources['tool_use']);
   const renderWith = (template: Template, messages: readonly ChatMessage[], options: RenderChatOptions) => {
     const { tools = null, addGenerationPrompt = true } = options;
-    const shown = messages.map(withCalls).map(withToolName);
+    const shown = withToolNames(messages.map(withCalls));
     return template.render({ ...specials, messages: shown, tools, add_generation_prompt: addGenerationPrompt });
   };
   const showsAny = showsTools((options) => renderWith(withTools, [{ role: 'user', content: 'Hi' }], options));
@@ -54,27 +52,27 @@ export function createChatTemplate(
       if (usesTools && 'reason' in calls) throw refusal('tools', `the model calls none: ${calls.reason}`);
       try {
         const render = (shown: readonly ChatMessage[]) => renderWith(usesTools ? withTools : plain, shown, options);
-        const lost = lostMessage(messages, render);
-        if (lost >= 0) throw passedOver(messages, lost);
+        const lost = findOmittedMessage(messages, render);
+        if (lost >= 0) throw omittedMessageError(messages, lost);
         return render(messages);
       } catch (error) {
         if (DarkroomError.isInstance(error)) throw error;
-        const reason = (error as Error).message.slice(0, longestReason);
+        const reason = (error as Error).message.slice(0, maxReasonCharacters);
         throw refusal('messages', `the model's template does not take them: ${reason}`, error);
       }
     },
   };
 }
 
-const longestReason = 300;
+const maxReasonCharacters = 300;
 
 function hasCalls({ tool_calls: calls }: ChatMessage): boolean {
   return Array.isArray(calls) && calls.length > 0;
 }
 
 /**
- * Clients send arguments of calls as JSON in a string; templates write an object out themselves. Some ask only whether there
- * is such a field.
+ * Parses the arguments of tool calls, which clients send as a JSON string and templates expect as an object. Removes an
+ * empty `tool_calls`: some templates only test whether the field exists.
  */
 function withCalls(message: ChatMessage): ChatMessage {
   const { tool_calls: calls, ...others } = message;
@@ -86,13 +84,17 @@ function withCalls(message: ChatMessage): ChatMessage {
   return { ...message, tool_calls };
 }
 
-/** Some templates say of what a tool gave whose it is; OpenAI's clients send the id of the call only. */
-function withToolName(message: ChatMessage, _at: number, all: readonly ChatMessage[]): ChatMessage {
-  const { role, tool_call_id: id, name } = message;
-  if (role !== 'tool' || typeof id !== 'string' || name !== undefined) return message;
-  const calls = all.flatMap(({ tool_calls: made }) => made ?? []) as { id?: unknown; function?: { name?: unknown } }[];
-  const called = calls.find((call) => call.id === id)?.function?.name;
-  return called === undefined ? message : { ...message, name: called };
+/** Adds the tool's name to tool results: some templates show it, but OpenAI's clients send only the id of the call. */
+function withToolNames(messages: readonly ChatMessage[]): ChatMessage[] {
+  const names = new Map<string, unknown>();
+  return messages.map((message) => {
+    const { role, tool_calls: calls, tool_call_id: id, name } = message;
+    if (Array.isArray(calls))
+      for (const call of calls as ({ id?: unknown; function?: { name?: unknown } } | null)[])
+        if (typeof call?.id === 'string') names.set(call.id, call.function?.name);
+    const called = role === 'tool' && typeof id === 'string' && name === undefined ? names.get(id) : undefined;
+    return called === undefined ? message : { ...message, name: called };
+  });
 }
 
 function parsed(json: string): unknown {
@@ -103,7 +105,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Templates do not say whether they know tools, so one is shown to it. */
+/** Returns whether a template supports tools, by rendering a probe tool: templates do not declare it. */
 function showsTools(render: (options: RenderChatOptions) => string): boolean {
   const name = 'darkroom_probe_of_tools';
   const parameters = { type: 'object', properties: {} };
@@ -114,21 +116,29 @@ function showsTools(render: (options: RenderChatOptions) => string): boolean {
   }
 }
 
-/** Many templates pass over roles that they do not know, or over messages at some places: what was said would never reach the model. */
-function lostMessage(messages: readonly ChatMessage[], render: (messages: readonly ChatMessage[]) => string): number {
+/**
+ * Returns the index of the first message that the template omits, or -1. Many templates silently skip unknown roles, or
+ * messages at some positions; the model would never see them.
+ */
+function findOmittedMessage(
+  messages: readonly ChatMessage[],
+  render: (messages: readonly ChatMessage[]) => string,
+): number {
   const text = render(messages.map((message, index) => ({ ...message, content: probeOf(index) })));
-  // Of a message with calls many templates show nothing else.
+  const shown = new Set(text.match(anyProbe));
+  // Many templates show only the calls of a message with tool calls, not its content.
   return messages.findIndex(
-    ({ tool_calls: calls }, index) => !(Array.isArray(calls) && calls.length > 0) && !text.includes(probeOf(index)),
+    ({ tool_calls: calls }, index) => !(Array.isArray(calls) && calls.length > 0) && !shown.has(probeOf(index)),
   );
 }
 
-/** Digits stay what they are where a template changes case, escapes or trims. */
+/** Returns a marker of digits, which templates leave unchanged when they change case, escape or trim. */
 function probeOf(index: number): string {
   return `48151623${String(index).padStart(5, '0')}`;
 }
+const anyProbe = /48151623\d{5}/g;
 
-function passedOver(messages: readonly ChatMessage[], index: number): DarkroomError {
+function omittedMessageError(messages: readonly ChatMessage[], index: number): DarkroomError {
   const role = JSON.stringify(messages[index]!.role);
   return refusal(`messages.${index}`, `the model's template shows no message of the role ${role} at this place`);
 }

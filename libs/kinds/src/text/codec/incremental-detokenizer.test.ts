@@ -14,19 +14,19 @@ function piecesOf(ids: readonly number[], stops: readonly string[] = []) {
 function sent(text: string, stops: readonly string[]) {
   const { pieces, end } = piecesOf(idsOf(text), stops);
   const at = pieces.findIndex(({ stop }) => stop !== undefined);
-  const said = at === -1 ? pieces : pieces.slice(0, at + 1);
-  return { text: said.map((piece) => piece.text).join('') + (at === -1 ? end : ''), stop: pieces[at]?.stop };
+  const emitted = at === -1 ? pieces : pieces.slice(0, at + 1);
+  return { text: emitted.map((piece) => piece.text).join('') + (at === -1 ? end : ''), stop: pieces[at]?.stop };
 }
 
-describe('text of bytes', () => {
-  it('comes by whole characters', () => {
+describe('the incremental detokenizer', () => {
+  it('emits complete characters only', () => {
     const { pieces, end } = piecesOf(idsOf('aé漢🐈b'));
     const texts = pieces.map(({ text }) => text);
     expect(texts).toEqual(['a', '', 'é', '', '', '漢', '', '', '', '🐈', 'b']);
     expect(end).toBe('');
   });
 
-  it('is what a decoder makes of all of it, whatever the bytes are', () => {
+  it('yields the same text as decoding all bytes at once, for any bytes', () => {
     let seed = 7;
     const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
     const leads = [0x41, 0x80, 0xbf, 0xc1, 0xc3, 0xe0, 0xe2, 0xed, 0xf0, 0xf4, 0xf5, 0x9f, 0xa0, 0x90];
@@ -35,7 +35,7 @@ describe('text of bytes', () => {
         { length: 1 + Math.floor(random() * 8) },
         () => leads[Math.floor(random() * leads.length)]!,
       );
-      // An end that is whole, so that nothing is left out.
+      // Ends with a complete character, so that nothing is left out.
       ids.push(0x2e);
       const { pieces } = piecesOf(ids);
       const whole = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(ids));
@@ -43,25 +43,25 @@ describe('text of bytes', () => {
     }
   });
 
-  it('leaves out a character that is never completed', () => {
+  it('drops a character that is never completed', () => {
     const { pieces, end } = piecesOf(idsOf('a🐈').slice(0, -1));
     expect(pieces.map(({ text }) => text).join('') + end).toBe('a');
   });
 
-  it('has nothing of special tokens, and a character may go on after one', () => {
+  it('emits nothing for special tokens, also within a character', () => {
     const [first, ...rest] = idsOf('é');
     const { pieces } = piecesOf([97, 0, first!, 0, ...rest]);
     expect(pieces.map(({ text }) => text)).toEqual(['a', '', '', '', 'é']);
   });
 
-  it('has other text where a token is not known, and no half of a character before it', () => {
+  it('accepts placeholder text for an unknown token and drops an incomplete character before it', () => {
     const detokenizer = new IncrementalDetokenizer(bytes, ['░b']);
     for (const id of idsOf('🐈').slice(0, -1)) detokenizer.push(id);
     expect(detokenizer.pushText('░')).toEqual({ text: '', units: 1 });
     expect(detokenizer.push(97)).toEqual({ text: '░a', units: 1 });
   });
 
-  it('does not wait for what no byte can make a character', () => {
+  it('replaces bytes at once that no further byte can complete', () => {
     for (const [lead, second] of [
       [0xe0, 0x80],
       [0xed, 0xa0],
@@ -71,7 +71,7 @@ describe('text of bytes', () => {
       expect(piecesOf([lead!, second!]).pieces.map(({ text }) => text)).toEqual(['', '\uFFFD\uFFFD']);
   });
 
-  it('knows after it was cloned how much of a stop text has come', () => {
+  it('clones a partly matched stop string', () => {
     const detokenizer = new IncrementalDetokenizer(bytes, ['END']);
     for (const id of idsOf('aEN')) detokenizer.push(id);
     for (const each of [detokenizer.clone(), detokenizer.clone(), detokenizer])
@@ -81,7 +81,7 @@ describe('text of bytes', () => {
     expect(other.clone().end()).toBe('EN');
   });
 
-  it('stands twice after it was cloned', () => {
+  it('clones an incomplete character', () => {
     const detokenizer = new IncrementalDetokenizer(bytes, ['🐈b']);
     for (const id of idsOf('a🐈').slice(0, -1)) detokenizer.push(id);
     const other = detokenizer.clone();
@@ -93,7 +93,7 @@ describe('text of bytes', () => {
   });
 });
 
-describe('a stop text', () => {
+describe('a stop string', () => {
   it.each([
     ['a cat on blue', [' on'], 'a cat', ' on'],
     ['aaab', ['aab'], 'a', 'aab'],
@@ -107,7 +107,7 @@ describe('a stop text', () => {
     expect(sent(text, stops)).toEqual({ text: before, stop });
   });
 
-  it('is never sent in part', () => {
+  it('is never emitted in part', () => {
     const matcher = new StopMatcher(['END OF TEXT']);
     const pieces = ['a E', 'ND', ' O', 'F T', 'EA', ' END OF', ' TEXT!'].map((piece) => matcher.push(piece));
     expect(pieces).toEqual([
@@ -121,15 +121,15 @@ describe('a stop text', () => {
     ]);
   });
 
-  it('of 10,000 characters costs each character once', () => {
+  it('of 10,000 characters is matched in linear time', () => {
     const stop = `${'ab'.repeat(5000)}c`;
     const matcher = new StopMatcher([stop]);
     const startedAtMs = performance.now();
     const text = 'ab'.repeat(100_000);
-    let said = '';
-    for (let at = 0; at < text.length; at += 4) said += matcher.push(text.slice(at, at + 4)).text;
-    expect(said + matcher.end()).toBe(text);
-    // Looking for it anew with each piece would take minutes.
+    let emitted = '';
+    for (let at = 0; at < text.length; at += 4) emitted += matcher.push(text.slice(at, at + 4)).text;
+    expect(emitted + matcher.end()).toBe(text);
+    // A search from the start with each chunk would take minutes.
     expect(performance.now() - startedAtMs).toBeLessThan(20_000);
   });
 });

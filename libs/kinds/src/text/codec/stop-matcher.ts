@@ -1,32 +1,32 @@
-/** What is known of a text after a piece of it: what may be said by now, and whether a stop text has come. */
+/** Result of a chunk: the text that can be emitted, and the stop string if one was found. */
 export interface StopMatch {
-  /** Text of which no part belongs to a stop text, nor can come to belong to one. */
+  /** Text that is not part of a stop string and cannot become part of one. */
   readonly text: string;
-  /** The stop text that has come whole; the first to end, and the longest of those that end together. */
+  /** The completed stop string: the first to end, and the longest of those that end together. */
   readonly stop?: string;
 }
 
 interface Pattern {
   readonly text: string;
-  /** By matched units: how many stay matched when the next one does not fit (Knuth, Morris and Pratt's table). */
+  /** Knuth–Morris–Pratt failure table: by number of matched units, how many stay matched after a mismatch. */
   readonly fallback: readonly number[];
   matched: number;
 }
 
 /**
- * Finds texts that end a text while it is written, across the borders of its pieces. What may be the beginning of one is
- * held back until it is known not to be. Each unit is looked at once, however long the stop texts are.
+ * Finds stop strings in a text while it is generated, across chunk boundaries. Holds back text that may be the prefix
+ * of a stop string. Takes linear time, however long the stop strings are.
  */
 export class StopMatcher {
   readonly #patterns: Pattern[];
   #held = '';
 
-  /** @param stops none of them empty. */
+  /** @param stops stop strings, none of them empty. */
   constructor(stops: readonly string[]) {
     this.#patterns = stops.map((text) => ({ text, fallback: fallbackOf(text), matched: 0 }));
   }
 
-  /** Takes the next piece of the text. After a stop text nothing more is to be given. */
+  /** Takes the next chunk of the text. Do not call after a stop string was found. */
   push(piece: string): StopMatch {
     const whole = this.#held + piece;
     for (let at = this.#held.length; at < whole.length; at++) {
@@ -40,7 +40,7 @@ export class StopMatcher {
     return { text: whole.slice(0, whole.length - held) };
   }
 
-  /** The text has ended: what was held back belongs to it. */
+  /** Ends the text: returns the text held back. */
   end(): string {
     const held = this.#held;
     this.#held = '';
@@ -48,7 +48,7 @@ export class StopMatcher {
     return held;
   }
 
-  /** One that stands where this one does. */
+  /** Returns an independent copy with the same state. */
   clone(): StopMatcher {
     const other = new StopMatcher([]);
     other.#patterns.push(...this.#patterns.map((pattern) => ({ ...pattern })));

@@ -1,4 +1,4 @@
-/** Against what Python's tokenizers and transformers made of the same texts: tools/golden/record-text-codec.py. */
+/** Compares with recorded results of Python's tokenizers and transformers (tools/golden/record-text-codec.py). */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -45,7 +45,7 @@ describe.each([
     expect(codec.decode(ids)).toBe(decoded);
   });
 
-  it.each(cases)('gives whole characters of $text, token by token', ({ ids, decoded }) => {
+  it.each(cases)('detokenizes $text token by token to complete characters', ({ ids, decoded }) => {
     const detokenizer = new IncrementalDetokenizer(codec);
     const pieces = ids.map((id) => detokenizer.push(id).text);
     expect(pieces.join('')).toBe(decoded);
@@ -55,7 +55,7 @@ describe.each([
 });
 
 describe('a codec', () => {
-  it('knows its ids, and which of them end a text and have none', () => {
+  it('has the vocabulary size, end ids and special ids of its files', () => {
     expect(codec).toMatchObject({ vocabularySize: 6144, endIds: [2], hasChatTemplate: true });
     expect(codec.calls).toEqual({ reason: 'its template shows no tools' });
     expect([0, 1, 2, 3, 4].map((id) => codec.isSpecial(id))).toEqual([true, true, true, true, false]);
@@ -63,7 +63,7 @@ describe('a codec', () => {
     expect(withBytes.bytesOf(3 + 0xf0)).toEqual(Uint8Array.of(0xf0));
   });
 
-  it('knows the sign for a space that a Metaspace has', () => {
+  it('decodes the space character of a Metaspace decoder', () => {
     const { tokenizer } = recorded.byteFallback as { tokenizer: { model: { vocab: Record<string, number> } } };
     const ids = Object.entries(tokenizer.model.vocab).flatMap(([token, id]) => (token.includes('▁') ? [id] : []));
     const texts = (decoder: object) => {
@@ -76,7 +76,7 @@ describe('a codec', () => {
     expect(spaces.join('')).not.toContain('▁');
   });
 
-  it('is made again from the same bytes', () => {
+  it('has the same document for equal files', () => {
     expect(encodeTextCodecFiles(files)).toEqual(encodeTextCodecFiles(structuredClone(files)));
   });
 
@@ -91,13 +91,13 @@ describe('a codec', () => {
     [{ config: { chat_template: 7 } }, 'tokenizer_config.json: chat_template: '],
     [{ config: { chat_template: '{% if %}' } }, 'tokenizer_config.json: chat_template: cannot be used: '],
     [{ chatTemplate: '{% for %}' }, 'chat_template.jinja: cannot be used: '],
-  ])('names the file and the field of %j', (changes, message) => {
+  ])('names the file and the field when it rejects %j', (changes, message) => {
     expect(() => codecOf(changes)).toThrow(
       expect.objectContaining({ code: 'model_unsupported', message: expect.stringContaining(message) as string }),
     );
   });
 
-  it('is not made of what is no JSON', () => {
+  it('rejects a document that is not JSON', () => {
     expect(() => createTextCodec(Uint8Array.of(0xff))).toThrow('codec: is not JSON');
   });
 });
@@ -116,7 +116,7 @@ describe('messages', () => {
   );
 
   it.each(recorded.chats.filter(({ error }) => error !== undefined))(
-    'that a template throws at are refused in its words: $error',
+    'are rejected with the message that the template raises: $error',
     ({ template, messages, error }) => {
       expect(() => withTemplate(template).renderChat(messages)).toThrow(
         expect.objectContaining({
@@ -127,7 +127,7 @@ describe('messages', () => {
     },
   );
 
-  it('of a role that the template passes over are refused', () => {
+  it('of a role that the template omits are rejected', () => {
     const { template } = recorded.chats.find(({ name }) => name === 'silent')!;
     const messages = [{ role: 'system', content: 'Be brief.' }, user];
     expect(() => withTemplate(template).renderChat(messages)).toThrow(
@@ -136,7 +136,7 @@ describe('messages', () => {
     expect(() => withTemplate(template).renderChat([user, { role: 'system', content: '' }])).toThrow('messages.1: ');
   });
 
-  it('at a place that the template passes over are refused, whatever it does to the others', () => {
+  it('at a position that the template omits are rejected, however it transforms the others', () => {
     const codec = withTemplate(
       "{% if messages[0].role == 'system' %}<<SYS>>{{ messages[0].content | upper }}{% endif %}" +
         "{% for m in messages %}{% if m.role != 'system' %}[{{ m.content | upper | trim }}]{% endif %}{% endfor %}",
@@ -148,7 +148,7 @@ describe('messages', () => {
     );
   });
 
-  it('with calls may be shown without their content', () => {
+  it('with tool calls may be rendered without their content', () => {
     const codec = withTemplate(
       '{{ tools | tojson }}{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% else %}[{{ m.content }}]{% endif %}{% endfor %}',
     );
@@ -159,7 +159,7 @@ describe('messages', () => {
     );
   });
 
-  it('with arguments in a string are shown as those with an object', () => {
+  it('with tool arguments as a JSON string are rendered like those with an object', () => {
     const { template, messages, tools } = recorded.chats.find(
       ({ messages }) => messages.length === 3 && messages[1]!['tool_calls'],
     )!;
@@ -170,7 +170,7 @@ describe('messages', () => {
     expect(codec.renderChat(sent, { tools: tools! })).toBe(codec.renderChat(messages, { tools: tools! }));
   });
 
-  it('of what a tool gave say whose it is, as some templates want it', () => {
+  it('with tool results get the name of the tool', () => {
     const { template } = recorded.chats.find(({ name }) => name === 'tools')!;
     const named = template.replace('message.role }}', "message.role + ' ' + (message.name or '') }}");
     const calls = ['draw', 'sing'].map((name) => ({ id: `call of ${name}`, function: { name, arguments: '{}' } }));
@@ -185,7 +185,7 @@ describe('messages', () => {
     );
   });
 
-  it('with tools take the template that is for them', () => {
+  it('with tools are rendered by the template tool_use', () => {
     const { template } = recorded.chats.find(({ name }) => name === 'tools')!;
     const codec = withTemplate([
       { name: 'default', template: '{% for m in messages %}{{ m.content }}{% endfor %}' },
@@ -196,7 +196,7 @@ describe('messages', () => {
     expect(codec.renderChat([user], { tools: [tool] })).toContain('# Tools');
   });
 
-  it('are refused with tools that the template does not know, and without a template', () => {
+  it('are rejected with tools if the template has none, and without a template', () => {
     expect(() => codec.renderChat([user], { tools: [tool] })).toThrow(
       'tools: the model calls none: its template shows no tools',
     );
@@ -206,15 +206,50 @@ describe('messages', () => {
     expect(() => codecOf({ config }).renderChat([user])).toThrow('messages: the model has no template for them');
   });
 
-  it('take the template of a file of its own before that of tokenizer_config.json', () => {
+  it('are rendered by chat_template.jinja rather than the template in tokenizer_config.json', () => {
     expect(codecOf({ chatTemplate: '{{ bos_token }}{{ messages[0].content }}' }).renderChat([user])).toBe(
       '<|im_start|>make it blue',
     );
   });
 
-  it('end with the answer of the model where it is not to begin a new one', () => {
+  it('are rendered without the start of an answer if addGenerationPrompt is false', () => {
     expect(codec.renderChat([user], { addGenerationPrompt: false })).toBe(
       '<|im_start|>user\n make it blue<|im_end|>\n',
     );
   });
+
+  it('are rendered in linear time in the number of tool calls', () => {
+    const codec = withTemplate(withNames);
+    let reads = 0;
+    const count = 2000;
+    const messages = Array.from({ length: count }, (_, index): ChatMessage[] => {
+      const call = {
+        get id() {
+          reads += 1;
+          return `c${index}`;
+        },
+        function: { name: `f${index}`, arguments: {} },
+      };
+      const answer = { role: 'tool', tool_call_id: `c${index}`, content: 'ok' };
+      return [{ role: 'assistant', content: '', tool_calls: [call] }, answer];
+    }).flat();
+    expect(codec.renderChat(messages)).toContain(`f${count - 1}: ok`);
+    expect(reads).toBeLessThan(20 * count);
+  });
+
+  it('with a repeated call id get the name of the latest call', () => {
+    const codec = withTemplate(withNames);
+    expect(codec.renderChat([...turn('first'), ...turn('second')])).toMatch(/first: ok.*second: ok/s);
+  });
 });
+
+function turn(name: string): ChatMessage[] {
+  return [
+    { role: 'assistant', content: '', tool_calls: [{ id: 'call_0', function: { name, arguments: {} } }] },
+    { role: 'tool', tool_call_id: 'call_0', content: 'ok' },
+  ];
+}
+
+/** Template that shows tool results with the name of the tool. */
+const withNames =
+  '{{ tools | tojson }}{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% else %}[{{ m.name }}: {{ m.content }}]{% endif %}{% endfor %}';

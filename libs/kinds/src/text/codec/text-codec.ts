@@ -1,6 +1,6 @@
 /**
- * What turns text into ids of tokens and back, made from the bytes of one document: the model's tokenizer.json,
- * tokenizer_config.json and, where it has one, its chat_template.jinja. The door and the engine make it from the same bytes.
+ * Converts text to token ids and back. API and engine build codecs from the same document: the model's tokenizer.json,
+ * tokenizer_config.json and optional chat_template.jinja.
  */
 import { DarkroomError } from '@darkroom/core';
 import { Tokenizer } from '@huggingface/tokenizers';
@@ -11,38 +11,38 @@ import { IncrementalDetokenizer, type TokenTexts } from './incremental-detokeniz
 import { createTokenBytes, type DecoderConfig } from './token-bytes.ts';
 
 export interface TextCodec extends TokenTexts {
-  /** Ids are below this. */
+  /** Token ids are below this. */
   readonly vocabularySize: number;
-  /** UTF-16 units of a text that one token stands for at most. A text has at least its length divided by this many tokens. */
+  /** Maximum UTF-16 units of one token. A text has at least its length divided by this many tokens. */
   readonly longestToken: number;
-  /** Tokens that end a text, as tokenizer_config.json names them; none if it does not. */
+  /** Ids of end tokens from tokenizer_config.json; may be empty. */
   readonly endIds: readonly number[];
   readonly hasChatTemplate: boolean;
-  /** How the model calls tools; or why it calls none, in words that go on after its name. */
+  /** Markup of the model's tool calls, or why it has none (a clause for error messages). */
   readonly calls: ChatTemplate['calls'];
   /**
-   * Ids of a text. Texts of special tokens become these tokens.
+   * Returns the token ids of a text. Texts of special tokens become these tokens.
    *
-   * @param addSpecialTokens whether what the model wants at the beginning and end is added; a rendered chat has it already.
+   * @param addSpecialTokens whether to add the model's start and end tokens; a rendered chat already has them.
    */
   encode(text: string, options: { addSpecialTokens: boolean }): number[];
   /**
-   * Messages as one text, to be encoded without special tokens.
+   * Renders messages as one text, to be encoded with `addSpecialTokens: false`.
    *
-   * @throws DarkroomError `invalid_request` if the model has no template, or its template does not take them.
+   * @throws DarkroomError `invalid_request` if the model has no template, or its template rejects the messages.
    */
   renderChat(messages: readonly ChatMessage[], options?: RenderChatOptions): string;
-  /** The text of all these tokens, without special ones. */
+  /** Returns the text of these tokens, without special tokens. */
   decode(ids: readonly number[]): string;
 }
 
-/** The contents of a model's files. */
+/** Contents of a model's tokenizer files. */
 export interface TextCodecFiles {
-  /** tokenizer.json. */
+  /** Content of tokenizer.json. */
   readonly tokenizer: unknown;
-  /** tokenizer_config.json. */
+  /** Content of tokenizer_config.json. */
   readonly config: unknown;
-  /** chat_template.jinja; it goes before the one in tokenizer_config.json. */
+  /** Content of chat_template.jinja; overrides the template in tokenizer_config.json. */
   readonly chatTemplate?: string | undefined;
 }
 
@@ -78,15 +78,15 @@ const documentSchema = z.object({
   chatTemplate: z.string().optional(),
 });
 
-/** The document that `createTextCodec` reads; the same bytes for the same files. */
+/** Returns the document that `createTextCodec` reads; deterministic. */
 export function encodeTextCodecFiles({ tokenizer, config, chatTemplate }: TextCodecFiles): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ tokenizer, config, chatTemplate }));
 }
 
 /**
- * Makes a codec.
+ * Creates a codec.
  *
- * @throws DarkroomError `model_unsupported` naming the file and what is wrong with it.
+ * @throws DarkroomError `model_unsupported` with the file and the problem.
  */
 export function createTextCodec(document: Uint8Array): TextCodec {
   const files = parseDocument(document);
@@ -96,7 +96,7 @@ export function createTextCodec(document: Uint8Array): TextCodec {
   const special = new Set(definition.added_tokens.flatMap((token) => (token.special ? [token.id] : [])));
   const template = readTemplate(files);
   let highest = -1;
-  // At least 1, also of no vocabulary at all. A letter that stands for a byte is no shorter than what it stands for.
+  // At least 1, also for an empty vocabulary. Byte-level tokens have at least one letter per character of their text.
   let longestToken = 1;
   for (const [token, id] of tokenizer.get_vocab()) {
     highest = Math.max(highest, id);
@@ -154,7 +154,7 @@ function readTemplate({ tokenizer: definition, config, chatTemplate }: Files): C
   return attempt(file, () => createChatTemplate(sources, specialTexts(config), specials));
 }
 
-/** Texts of special tokens by the names that templates have for them. */
+/** Returns the texts of special tokens by the names that templates use. */
 function specialTexts(config: Readonly<Record<string, unknown>>): Record<string, string> {
   const entries = Object.entries(config).flatMap(([name, value]) => {
     const text = name.endsWith('_token') ? specialTokenSchema.safeParse(value).data : undefined;

@@ -1,26 +1,25 @@
 import type { Tokenizer } from '@huggingface/tokenizers';
 
-/** A decoder of a tokenizer.json, as far as it is looked at. */
+/** The fields of a tokenizer.json decoder that are used here. */
 export interface DecoderConfig {
   readonly type: string;
-  /** Of a `Sequence`. */
+  /** For `Sequence`. */
   readonly decoders?: readonly DecoderConfig[] | undefined;
-  /** Of a `Replace`. */
+  /** For `Replace`. */
   readonly pattern?: { readonly String?: string | undefined } | undefined;
   readonly content?: string | undefined;
-  /** Of a `Metaspace`. */
+  /** For `Metaspace`. */
   readonly replacement?: string | undefined;
 }
 
-/** The decoders of which each token's bytes are known, whatever stands beside it. */
+/** Supported decoders: those whose bytes for a token do not depend on the tokens around it. */
 export const knownDecoders = ['ByteLevel', 'ByteFallback', 'Replace', 'Metaspace', 'Fuse', 'Strip'] as const;
 
 /**
- * Makes the function that gives the bytes of a token. A text is its tokens' bytes joined and read as UTF-8: so text can be
- * decoded token by token. `Strip`, which takes the space from the beginning of a whole text, does nothing here: what a
- * model writes goes on after its prompt.
+ * Returns the function that maps a token to its bytes; the joined bytes of all tokens are the text in UTF-8. Ignores
+ * `Strip`, which removes the space at the start of a text: generated text continues a prompt.
  *
- * @throws Error naming a decoder that is not known.
+ * @throws Error with the name of an unsupported decoder.
  */
 export function createTokenBytes(
   tokenizer: Tokenizer,
@@ -45,12 +44,12 @@ function flatten(decoder: DecoderConfig): readonly DecoderConfig[] {
   return decoder.type === 'Sequence' ? (decoder.decoders ?? []).flatMap(flatten) : [decoder];
 }
 
-/** A token of a vocabulary of bytes: each letter stands for one. */
+/** Returns the bytes of a token of a byte-level vocabulary: one per letter. */
 function bytesOfLetters(token: string): Uint8Array {
   return Uint8Array.from(token, (letter) => byteOfLetter.get(letter) ?? '?'.codePointAt(0)!);
 }
 
-/** A token of a vocabulary of text, with `<0x0A>` for single bytes. */
+/** Returns the function for tokens of a text vocabulary, where `<0x0A>` is a single byte. */
 function createReplacer(
   steps: readonly DecoderConfig[],
   encoder: { encode(text: string): Uint8Array },
@@ -67,7 +66,7 @@ function createReplacer(
   };
 }
 
-/** GPT-2's letters for bytes: printable ones stand for themselves, the others for what follows U+00FF in their order. */
+/** Bytes by GPT-2's letters: printable bytes are their own letters, the others are U+0100 and up, in order. */
 const byteOfLetter = new Map<string, number>();
 for (let byte = 0, others = 0; byte < 256; byte++) {
   const isPrintable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte !== 173);

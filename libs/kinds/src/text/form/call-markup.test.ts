@@ -1,9 +1,9 @@
-/** How models call tools, by templates that show it in the ways of the families there are. */
+/** Detection of tool call markup from templates in the styles of common model families. */
 import { describe, expect, it } from 'vitest';
 import { createChatTemplate } from '../codec/chat-template.ts';
 import { triggerOf } from './call-markup.ts';
 
-/** Templates of which only the answers of the assistant differ. */
+/** Returns the calls of templates that differ only in the assistant's messages. */
 function callsOf(
   ofCalls: string,
   { head = '<|start|>assistant\n', thoughts = '', specials = ['<|start|>', '<|end|>'] } = {},
@@ -24,10 +24,10 @@ const listed = (open: string) =>
   `{{ '${open}' }}${forEach(`{{ '{"name": "' + call.function.name + '", "arguments": ' + (call.function.arguments | tojson) + '}' }}{% if not loop.last %}{{ ', ' }}{% endif %}`)}{{ ']' }}`;
 const llama = `{% if message.tool_calls | length != 1 %}{{ raise_exception('one call only') }}{% endif %}{% set call = message.tool_calls[0].function %}{{ '{"name": "' + call.name + '", "parameters": ' + (call.arguments | tojson) + '}' }}`;
 
-describe('calls are found', () => {
+describe('detects tool calls', () => {
   it.each([
     [
-      'each between marks',
+      'each enclosed by markers',
       callsOf(hermes),
       {
         open: '',
@@ -40,7 +40,7 @@ describe('calls are found', () => {
       '<tool_call>',
     ],
     [
-      'with marks behind a line feed that is the head’s',
+      'after a line feed that belongs to the message header',
       callsOf(
         forEach(
           `{{ '\\n<tool_call>\\n{"name": "' + call.function.name + '", "arguments": ' + (call.function.arguments | tojson) + '}\\n</tool_call>' }}`,
@@ -58,7 +58,7 @@ describe('calls are found', () => {
       '<tool_call>',
     ],
     [
-      'one, without marks',
+      'without markers, one per answer',
       callsOf(llama),
       { open: '', begin: '{"name": "', middle: '", "parameters": ', end: '}', close: '' },
       '{"name": "',
@@ -77,7 +77,7 @@ describe('calls are found', () => {
       '[CALLS] [',
     ],
     [
-      'with the name in the mark',
+      'with the name in the marker',
       callsOf(
         forEach(`{{ '<function=' + call.function.name + '>' + (call.function.arguments | tojson) + '</function>' }}`),
       ),
@@ -85,7 +85,7 @@ describe('calls are found', () => {
       '<function=',
     ],
     [
-      'of which each is an answer of its own',
+      'each in an answer of its own',
       callsOf(
         forEach(
           `{% if not loop.first %}{{ '<|end|>\\n<|start|>assistant\\n' }}{% endif %}{{ 'CALL {"name": "' + call.function.name + '", "arguments": ' + (call.function.arguments | tojson) + '}' }}`,
@@ -95,7 +95,7 @@ describe('calls are found', () => {
       'CALL',
     ],
     [
-      'after thoughts that every answer has',
+      'after a thinking block that every answer has',
       callsOf(hermes, { thoughts: '<think>\n\n</think>\n\n' }),
       expect.objectContaining({ open: '', begin: '<tool_call>\n{"name": "' }),
       '<tool_call>',
@@ -107,15 +107,15 @@ describe('calls are found', () => {
   });
 });
 
-describe('a model calls no tools', () => {
+describe('reports that a model cannot call tools', () => {
   it.each([
     [
-      'whose template shows none',
+      'if its template shows no tools',
       createChatTemplate({ default: '{{ messages[0].content }}' }, {}, []).calls,
       'its template shows no tools',
     ],
     [
-      'whose template shows no answers with calls',
+      'if its template shows no answers with calls',
       createChatTemplate(
         { default: '{{ tools | tojson }}{% for message in messages %}{{ message.content }}{% endfor %}' },
         {},
@@ -124,12 +124,12 @@ describe('a model calls no tools', () => {
       'its template writes no calls with a name and, after it, arguments as JSON',
     ],
     [
-      'whose template throws at calls',
+      'if its template raises on calls',
       callsOf(`{{ raise_exception('no calls') }}`),
       'its template shows no calls of tools',
     ],
     [
-      'whose calls have no JSON',
+      'if its calls have no JSON',
       callsOf(
         forEach(
           `{{ '<function=' + call.function.name + '>' }}{% for name, value in call.function.arguments.items() %}{{ '<parameter=' + name + '>' + value + '</parameter>' }}{% endfor %}`,
@@ -138,12 +138,12 @@ describe('a model calls no tools', () => {
       'its template writes no calls with a name and, after it, arguments as JSON',
     ],
     [
-      'whose calls begin with a token that no text has',
+      'if its calls begin with a special token',
       callsOf(listed('[CALLS] ['), { specials: ['<|start|>', '<|end|>', '[CALLS]'] }),
       'its calls have the special token [CALLS] in them, which is not part of a text',
     ],
     [
-      'whose calls have ids',
+      'if its calls have ids',
       callsOf(
         forEach(
           `{{ '{"name": "' + call.function.name + '", "arguments": ' + (call.function.arguments | tojson) + ', "id": "' + call.id + '"}' }}`,
@@ -152,7 +152,7 @@ describe('a model calls no tools', () => {
       'it writes ids of its calls',
     ],
     [
-      'whose calls have nothing around the name',
+      'if its calls have nothing around the name',
       callsOf(forEach(`{{ call.function.name + ' ' + (call.function.arguments | tojson) }}`)),
       'its calls have nothing around the name',
     ],

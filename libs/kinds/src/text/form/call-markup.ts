@@ -1,28 +1,28 @@
 import type { ChatMessage } from '../codec/chat-message.ts';
 
-/** What stands around calls of tools in an answer of a model: its template says it. Arguments are an object of JSON. */
+/** Markup of a model's tool calls, detected from its chat template. Arguments are a JSON object. */
 export interface CallMarkup {
-  /** In front of the first call, where calls stand in a list: `[CALLS] [`. Else empty. */
+  /** Before the first call, if calls form a list: `[CALLS] [`. Otherwise empty. */
   readonly open: string;
-  /** In front of the name of a function: `<tool_call>\n{"name": "`. */
+  /** Before the name of a function: `<tool_call>\n{"name": "`. */
   readonly begin: string;
   /** Between the name and the arguments: `", "arguments": `. */
   readonly middle: string;
-  /** Behind the arguments: `}\n</tool_call>`. */
+  /** After the arguments: `}\n</tool_call>`. */
   readonly end: string;
-  /** Between two calls; absent where an answer has one at most. */
+  /** Between two calls; absent if an answer has at most one. */
   readonly separator?: string;
-  /** Behind the last call, where calls stand in a list. Else empty. */
+  /** After the last call, if calls form a list. Otherwise empty. */
   readonly close: string;
 }
 
-/** A conversation with tools as a template writes it, without the beginning of a next answer. */
+/** Renders a conversation with tools, without the start of a next answer. */
 export type RenderProbe = (messages: readonly ChatMessage[], tools: readonly object[]) => string;
 
 const question: ChatMessage = { role: 'user', content: 'darkroom asks' };
 const answer = 'darkroom answers';
 
-/** Calls that no template has of its own. Some templates take no id but one of nine letters and digits. */
+/** Calls with names that no template contains. Some templates require ids of nine letters and digits. */
 const probes = ['first', 'second'].map((word, at) => ({
   id: `darkroom${at}`,
   name: `darkroom_${word}_probe`,
@@ -41,10 +41,10 @@ const tools = probes.map(({ name }) => ({
 }));
 
 /**
- * Finds out how a model calls tools: a template that shows earlier calls to its model shows how it was taught to write them.
+ * Detects how a model writes tool calls: a template renders earlier calls in the format that the model was trained on.
  *
- * @param specials texts of tokens that a written text does not have.
- * @returns why there is none, in words that go on after the name of the model, where the calls cannot be told from the text.
+ * @param specials texts of special tokens, which are not part of generated text.
+ * @returns the markup, or the reason (a clause for error messages) why calls cannot be parsed from the text.
  */
 export function findCallMarkup(
   render: RenderProbe,
@@ -68,7 +68,7 @@ export function findCallMarkup(
   return problemOf(markup, specials) ?? { markup };
 }
 
-/** What an answer has with these calls that it has not with text; undefined if there is nothing of them. */
+/** Returns the rendered answer with these calls, after its common start with a text answer; undefined if it fails. */
 function tryToShow(render: RenderProbe, calls: readonly Probe[]): string | undefined {
   try {
     const plain = render([question, { role: 'assistant', content: answer }], tools);
@@ -87,13 +87,13 @@ function tryToShow(render: RenderProbe, calls: readonly Probe[]): string | undef
 }
 
 interface Parts {
-  /** In front of the last name: from the arguments before it, or from the beginning on. */
+  /** Text before the last name: from the previous arguments, or from the start. */
   before: string;
   middle: string;
   after: string;
 }
 
-/** What stands around the last of these calls. */
+/** Returns the text around the last of these calls. */
 function partsOf(shown: string, calls: readonly Probe[]): Parts | undefined {
   let rest = shown;
   let parts: Parts | undefined;
@@ -110,14 +110,14 @@ function partsOf(shown: string, calls: readonly Probe[]): Parts | undefined {
   return parts;
 }
 
-/** Two calls say what belongs to each of them, what stands between them, and what around all. */
+/** Derives the markup of each call, of the separator and of the list from an answer with two calls. */
 function markupOfTwo(
   one: Parts,
   after: string,
   two: Parts | undefined,
   specials: readonly string[],
 ): CallMarkup | undefined {
-  // A special token between them: the second is in an answer of its own.
+  // With a special token between the calls, the second is in an answer of its own.
   if (two === undefined || two.middle !== one.middle || hasSpecial(two.before, specials)) return undefined;
   const begin = commonEnd(one.before, two.before).trimStart();
   if (begin === '') return undefined;
@@ -135,7 +135,7 @@ function problemOf(markup: CallMarkup, specials: readonly string[]): { reason: s
   if (special !== undefined)
     return { reason: `its calls have the special token ${special} in them, which is not part of a text` };
   if (probes.some(({ id }) => all.some((part) => part.includes(id)))) return { reason: 'it writes ids of its calls' };
-  // A name ends where the middle begins; and each call has units enough for the numbers of its events.
+  // `middle` must end the name, and each call needs enough units for its event ids.
   if (/^[\w-]/.test(middle) || middle === '' || begin === '')
     return { reason: 'its calls have nothing around the name' };
   return undefined;
@@ -162,10 +162,7 @@ function commonEnd(left: string, right: string): string {
   return left.slice(left.length - length);
 }
 
-/**
- * What an answer cannot have in it without calling a tool: text up to the first brace, or up to the name where a call
- * begins with one.
- */
+/** Returns the text that starts a call: markup up to the first brace, or up to the name if it starts with a brace. */
 export function triggerOf({ open, begin }: CallMarkup): string {
   if (open !== '') return open;
   const [words = ''] = begin.split('{');

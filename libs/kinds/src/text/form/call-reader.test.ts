@@ -43,36 +43,36 @@ const texts: Record<string, [CallMarkup, string, { text: string; calls: object[]
       ],
     },
   ],
-  'what looked like a call': [hermes, 'a <tool_cat> <tool_', { text: 'a <tool_cat> <tool_', calls: [] }],
-  'what looked like a call up to its name': [
+  'a false start of a call': [hermes, 'a <tool_cat> <tool_', { text: 'a <tool_cat> <tool_', calls: [] }],
+  'a false start up to the name': [
     hermes,
     `a \n${hermes.begin}no name", ${call('b', '{}')}`,
     { text: `a \n${hermes.begin}no name",`, calls: [{ name: 'b', arguments: '{}' }] },
   ],
-  'what looked like a call up to its arguments': [
+  'a false start up to the arguments': [
     hermes,
     `${hermes.begin}draw${hermes.middle}7}`,
     { text: `${hermes.begin}draw${hermes.middle}7}`, calls: [] },
   ],
   'a name that is too long': [hermes, call('n'.repeat(65), '{}'), { text: call('n'.repeat(65), '{}'), calls: [] }],
-  'a call that was cut in its beginning': [hermes, 'a\n<tool_call>\n{"na', { text: 'a', calls: [] }],
+  'a call that was cut in its start marker': [hermes, 'a\n<tool_call>\n{"na', { text: 'a', calls: [] }],
   'a call that was cut in its name': [hermes, `a\n${hermes.begin}dra`, { text: 'a', calls: [] }],
   'a call that was cut in its arguments': [
     hermes,
     `a\n${hermes.begin}draw${hermes.middle}{"a": "b`,
     { text: 'a', calls: [{ name: 'draw', arguments: '{"a": "b' }] },
   ],
-  'a call that was cut in its end': [
+  'a call that was cut in its end marker': [
     hermes,
     call('draw', '{}').slice(0, -3),
     { text: '', calls: [{ name: 'draw', arguments: '{}' }] },
   ],
-  'a call of a model that marks none': [
+  'a call without markers': [
     llama,
     call('draw', '{"a": 1}', llama),
     { text: '', calls: [{ name: 'draw', arguments: '{"a": 1}' }] },
   ],
-  'JSON that is no call': [llama, '{"names": 1}', { text: '{"names": 1}', calls: [] }],
+  'JSON that is not a call': [llama, '{"names": 1}', { text: '{"names": 1}', calls: [] }],
   'a list of calls': [
     list,
     `See: [CALLS] [${call('a', '{}', list)}, ${call('b', '{}', list)}] done`,
@@ -86,7 +86,7 @@ const texts: Record<string, [CallMarkup, string, { text: string; calls: object[]
   ],
 };
 
-/** Neighbours of a kind as one. */
+/** Joins consecutive parts of the same type. */
 function joined(pieces: readonly CallPiece[]): CallPiece[] {
   const all: CallPiece[] = [];
   for (const piece of pieces) {
@@ -104,31 +104,31 @@ function piecesOf(markup: CallMarkup, parts: readonly string[]): CallPiece[] {
 }
 
 describe.each(Object.entries(texts))('%s', (_name, [markup, text, expected]) => {
-  it('is told apart', () => expect(readCalls(markup, text)).toEqual(expected));
+  it('is separated into text and calls', () => expect(readCalls(markup, text)).toEqual(expected));
 
-  it('comes to the same in whatever pieces', () => {
+  it('gives the same result however the text is chunked', () => {
     const whole = joined(piecesOf(markup, [text]));
     expect(joined(piecesOf(markup, text.split('')))).toEqual(whole);
     for (let at = 0; at <= text.length; at++)
       expect(joined(piecesOf(markup, [text.slice(0, at), text.slice(at)]))).toEqual(whole);
   });
 
-  it('is never taken back', () => {
+  it('never retracts emitted parts', () => {
     const whole = joined(piecesOf(markup, [text]));
     for (let at = 0; at < text.length; at++) {
-      const told = joined(new CallReader(markup).push(text.slice(0, at)));
-      const later = whole.slice(0, told.length).map((piece, place) => cutTo(told[place]!, piece));
-      expect(later).toEqual(told);
+      const emitted = joined(new CallReader(markup).push(text.slice(0, at)));
+      const later = whole.slice(0, emitted.length).map((piece, place) => cutTo(emitted[place]!, piece));
+      expect(later).toEqual(emitted);
     }
   });
 });
 
-/** Of a piece, as much as there is of the other. */
+/** Cuts a part to the length of the other. */
 function cutTo(other: CallPiece, piece: CallPiece): CallPiece {
   return 'text' in piece && 'text' in other ? { ...piece, text: piece.text.slice(0, other.text.length) } : piece;
 }
 
-it('tells arguments as they come, and when they are whole', () => {
+it('emits arguments as they arrive, and an event when they are complete', () => {
   const reader = new CallReader(hermes);
   expect(reader.push('Hm.\n<tool_call>\n{"na')).toEqual([{ type: 'text', text: 'Hm.' }]);
   expect(reader.push('me": "dr')).toEqual([]);

@@ -1,39 +1,37 @@
 import { type CallMarkup, triggerOf } from './call-markup.ts';
 
-/** What a piece of an answer comes to. Calls are numbered from 0 on. */
+/** A part of an answer. Calls are numbered from 0. */
 export type CallPiece =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'call'; readonly call: number; readonly name: string }
-  /** Of the arguments of the last call, which are JSON once they are joined. */
+  /** A part of the last call's arguments; joined, they are JSON. */
   | { readonly type: 'arguments'; readonly call: number; readonly text: string }
-  /** The arguments of the last call are whole. */
+  /** The arguments of the last call are complete. */
   | { readonly type: 'called'; readonly call: number };
 
-/** A call of a tool. */
-export interface ToolCall {
+/** A tool call. */
+export interface ParsedToolCall {
   readonly name: string;
-  /** JSON; the beginning of it where the answer was cut. */
+  /** JSON; incomplete if the answer was cut. */
   readonly arguments: string;
 }
 
 type State = 'text' | 'name' | 'arguments' | 'end' | 'next';
 
 /**
- * Takes calls of tools out of a text while it is written. No part of a call's markup comes as text, nor space around calls; what may
- * be the beginning of a call is held back until it is known, and what was none comes as text; text that goes on after a call, on a line of
- * its own. What comes of a text does not depend on
- * where it was cut into pieces, but for the borders of what comes.
+ * Separates tool calls from a text while it is generated. Holds back a possible start of a call; drops the markup and
+ * the space around calls. Text after a call starts on a new line. The result does not depend on the chunks.
  */
 export class CallReader {
   readonly #markup: CallMarkup;
   readonly #head: string;
   #state: State = 'text';
-  /** Not told by now. */
+  /** Text that was not emitted yet. */
   #rest = '';
-  /** What stood before the name that is read, from the end of the text on. */
-  #taken = '';
+  /** Markup before the current name; emitted as text if the call is a false start. */
+  #heldMarkup = '';
   #calls = 0;
-  /** Whether nothing but space came since the last call. */
+  /** True while only space has followed the last call. */
   #isAfterCall = false;
   #hasText = false;
   #json = startJson();
@@ -43,12 +41,12 @@ export class CallReader {
     this.#head = markup.open + markup.begin;
   }
 
-  /** How many calls there are by now. */
+  /** Number of calls so far. */
   get calls(): number {
     return this.#calls;
   }
 
-  /** Takes the next piece of the text. */
+  /** Takes the next chunk of the text. */
   push(piece: string): CallPiece[] {
     this.#rest += piece;
     const pieces: CallPiece[] = [];
@@ -56,7 +54,7 @@ export class CallReader {
     return pieces;
   }
 
-  /** The text has ended. A call that was cut before its arguments is none, and no text either. */
+  /** Ends the text. Drops a call that was cut before its arguments. */
   end(): CallPiece[] {
     const rest = this.#rest;
     this.#rest = '';
@@ -65,7 +63,7 @@ export class CallReader {
     return this.#textOf(rest);
   }
 
-  /** Whether there may be more to tell of what is there. */
+  /** Takes one step; returns whether another step may be possible without more text. */
   #step(pieces: CallPiece[]): boolean {
     switch (this.#state) {
       case 'text':
@@ -90,9 +88,9 @@ export class CallReader {
       this.#rest = rest.slice(before.length);
       return this.#takeHead(this.#rest.indexOf(this.#head) + this.#head.length);
     }
-    const told = rest.slice(0, rest.length - overlap(rest, this.#head)).trimEnd();
-    pieces.push(...this.#textOf(told));
-    this.#rest = rest.slice(told.length);
+    const emitted = rest.slice(0, rest.length - overlap(rest, this.#head)).trimEnd();
+    pieces.push(...this.#textOf(emitted));
+    this.#rest = rest.slice(emitted.length);
     return false;
   }
 
@@ -107,21 +105,21 @@ export class CallReader {
       this.#json = startJson();
       return this.#go('arguments', name.length + middle.length);
     }
-    pieces.push(...this.#textOf(this.#taken));
+    pieces.push(...this.#textOf(this.#heldMarkup));
     return this.#go('text', 0);
   }
 
   #readArguments(pieces: CallPiece[]): boolean {
     const rest = this.#rest;
-    const { length, isWhole } = this.#json(rest);
+    const { length, isComplete } = this.#json(rest);
     const call = this.#calls - 1;
     if (length > 0) pieces.push({ type: 'arguments', call, text: rest.slice(0, length) });
-    if (isWhole) pieces.push({ type: 'called', call });
-    this.#go(isWhole ? 'end' : 'arguments', length);
-    return isWhole;
+    if (isComplete) pieces.push({ type: 'called', call });
+    this.#go(isComplete ? 'end' : 'arguments', length);
+    return isComplete;
   }
 
-  /** After a call: another one, or the end of the list. */
+  /** Reads what follows a call: another call, or the end of the list. */
   #readNext(): boolean {
     const { begin, separator, close } = this.#markup;
     const next = separator === undefined ? undefined : separator + begin;
@@ -133,12 +131,12 @@ export class CallReader {
   #readMark(mark: string, after: State): boolean {
     this.#isAfterCall = true;
     if (this.#rest.startsWith(mark)) return this.#go(after, mark.length);
-    // What else stands there is text.
+    // Anything else is text.
     return !mark.startsWith(this.#rest) && this.#go('text', 0);
   }
 
   #takeHead(length: number): true {
-    this.#taken = this.#rest.slice(0, length);
+    this.#heldMarkup = this.#rest.slice(0, length);
     return this.#go('name', length);
   }
 
@@ -149,36 +147,36 @@ export class CallReader {
   }
 
   #textOf(text: string): CallPiece[] {
-    const told = this.#isAfterCall ? text.trimStart() : text;
-    if (told === '') return [];
+    const emitted = this.#isAfterCall ? text.trimStart() : text;
+    if (emitted === '') return [];
     const goesOn = this.#isAfterCall && this.#hasText;
     this.#isAfterCall = false;
     this.#hasText = true;
-    return [{ type: 'text', text: goesOn ? `\n${told}` : told }];
+    return [{ type: 'text', text: goesOn ? `\n${emitted}` : emitted }];
   }
 }
 
-/** The calls in a text, and what else it says. */
-export function readCalls(markup: CallMarkup, text: string): { text: string; calls: ToolCall[] } {
+/** Returns the calls in a complete text, and the rest of the text. */
+export function readCalls(markup: CallMarkup, text: string): { text: string; calls: ParsedToolCall[] } {
   const reader = new CallReader(markup);
-  const told: string[] = [];
+  const emitted: string[] = [];
   const calls: { name: string; arguments: string }[] = [];
   for (const piece of [...reader.push(text), ...reader.end()])
-    if (piece.type === 'text') told.push(piece.text);
+    if (piece.type === 'text') emitted.push(piece.text);
     else if (piece.type === 'call') calls.push({ name: piece.name, arguments: '' });
     else if (piece.type === 'arguments') calls[piece.call]!.arguments += piece.text;
-  return { text: told.join(''), calls };
+  return { text: emitted.join(''), calls };
 }
 
-/** How much of the end of a text is a beginning of `mark`. */
+/** Returns the length of the longest end of a text that is a prefix of `mark`. */
 function overlap(text: string, mark: string): number {
   let length = Math.min(text.length, mark.length - 1);
   while (length > 0 && !mark.startsWith(text.slice(text.length - length))) length -= 1;
   return length;
 }
 
-/** Reads an object of JSON in pieces: how much of a piece belongs to it, and whether it ends there. */
-function startJson(): (piece: string) => { length: number; isWhole: boolean } {
+/** Returns a reader of a chunked JSON object: how much of a chunk belongs to the object, and whether it ends there. */
+function startJson(): (piece: string) => { length: number; isComplete: boolean } {
   let depth = 0;
   let isText = false;
   let isEscaped = false;
@@ -191,8 +189,8 @@ function startJson(): (piece: string) => { length: number; isWhole: boolean } {
         else if (unit === '\\') isEscaped = true;
       } else if (unit === '"') isText = true;
       else if (unit === '{' || unit === '[') depth += 1;
-      else if ((unit === '}' || unit === ']') && --depth === 0) return { length: at + 1, isWhole: true };
+      else if ((unit === '}' || unit === ']') && --depth === 0) return { length: at + 1, isComplete: true };
     }
-    return { length: piece.length, isWhole: false };
+    return { length: piece.length, isComplete: false };
   };
 }

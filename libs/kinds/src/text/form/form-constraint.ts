@@ -1,134 +1,124 @@
 import { DarkroomError, type FieldProblem } from '@darkroom/core';
-import type { Grammars } from '../grammar/grammars.ts';
+import type { GrammarChecks } from '../grammar/grammar-checks.ts';
 import type { TextConstraint } from '../text-input.ts';
 import { type CallMarkup, triggerOf } from './call-markup.ts';
-import { type TextForm, type Tool, toolsInUse } from './form-schema.ts';
+import { mustCall, type TextForm, type Tool, toolsInUse } from './form-schema.ts';
 
-type GrammarMaker = Pick<Grammars, 'ofSchema' | 'check'>;
+/** Grammar checks, and the owner of the request: owners take turns. */
+export interface ConstraintChecks {
+  readonly checks: Pick<GrammarChecks, 'check'>;
+  readonly owner: string;
+}
 
-/** What a text must be like to have a form; or what is wrong with the form. */
+/** The constraint of a form, or the problems of the form. */
 export type FormConstraint =
   | { readonly constraint: TextConstraint }
   | { readonly problems: readonly [FieldProblem, ...FieldProblem[]] };
 
 /**
- * Makes the constraint of a form; undefined for one that asks for nothing.
+ * Builds the constraint of a form; returns undefined for a form without constraints.
  *
- * @param markup of the calls of the model; there is one for a form with tools in use.
+ * @param markup markup of the model's tool calls; required if the form has tools in use.
  */
 export async function constraintOf(
   form: TextForm,
   markup: CallMarkup | undefined,
-  grammars: GrammarMaker,
+  by: ConstraintChecks,
 ): Promise<FormConstraint | undefined> {
-  const { response_format: format, grammar } = form;
-  if (grammar !== undefined) {
-    const constraint = { type: 'grammar', grammar };
-    const problem = await problemIn('grammar', () => grammars.check(constraint));
-    return problem === undefined ? { constraint } : { problems: [problem] };
-  }
-  if (format?.type === 'json_object') return ofSchema({ type: 'object' }, 'response_format', grammars);
-  if (format?.type === 'json_schema')
-    return ofSchema(format.json_schema.schema, 'response_format.json_schema.schema', grammars);
+  const whole = await exclusiveFormConstraint(form, by);
   const tools = toolsInUse(form);
-  if (tools === undefined || markup === undefined) return undefined;
-  return ofTools(tools, form, markup, grammars);
+  if (tools === undefined || markup === undefined || (whole !== undefined && 'problems' in whole)) return whole;
+  if (whole === undefined || mustCall(form)) return toolsConstraint(tools, form, { markup, by });
+  return toolsConstraint(tools, form, { markup, by, whole: whole.constraint });
 }
 
-async function ofSchema(schema: unknown, field: string, grammars: GrammarMaker): Promise<FormConstraint> {
-  const made = await grammarOf(schema, field, grammars);
-  return 'grammar' in made ? { constraint: { type: 'grammar', ...made } } : { problems: [made.problem] };
+/** Returns the constraint of a text without tool calls; undefined if any text is allowed. */
+async function exclusiveFormConstraint(
+  { response_format: format, grammar, regex }: TextForm,
+  by: ConstraintChecks,
+): Promise<FormConstraint | undefined> {
+  if (grammar !== undefined) return checkConstraint({ type: 'grammar', grammar }, 'grammar', by);
+  if (regex !== undefined) return checkConstraint({ type: 'regex', pattern: regex }, 'regex', by);
+  if (format?.type === 'json_object')
+    return checkConstraint(schemaConstraint({ type: 'object' }), 'response_format', by);
+  if (format?.type === 'json_schema')
+    return checkConstraint(schemaConstraint(format.json_schema.schema), 'response_format.json_schema.schema', by);
+  return undefined;
 }
 
-async function grammarOf(
-  schema: unknown,
+function schemaConstraint(schema: unknown): TextConstraint {
+  return { type: 'json_schema', json_schema: schema };
+}
+
+/**
+ * Checks a constraint; returns it as requests store it, or its problem, with `$`, the root of the schema, replaced by
+ * the field.
+ */
+async function checkConstraint(
+  constraint: TextConstraint,
   field: string,
-  grammars: Pick<GrammarMaker, 'ofSchema'>,
-): Promise<{ grammar: string } | { problem: FieldProblem }> {
-  let grammar = '';
-  const problem = await problemIn(field, async () => {
-    grammar = await grammars.ofSchema(schema);
-  });
-  return problem === undefined ? { grammar } : { problem };
-}
-
-/** What cannot be done is said of `$`, which is the field here. */
-async function problemIn(field: string, work: () => Promise<void>): Promise<FieldProblem | undefined> {
+  { checks, owner }: ConstraintChecks,
+): Promise<FormConstraint> {
   try {
-    await work();
-    return undefined;
+    return { constraint: await checks.check(constraint, owner) };
   } catch (error) {
     if (!DarkroomError.isInstance(error) || error.code !== 'invalid_request') throw error;
     const { message } = error;
-    const told = message.startsWith('$') ? `${field}${message.slice(1)}` : `${field}: ${message}`;
-    return { field, code: 'invalid_value', message: told };
+    const shown = message.startsWith('$') ? `${field}${message.slice(1)}` : `${field}: ${message}`;
+    return { problems: [{ field, code: 'invalid_value', message: shown }] };
   }
 }
 
-/** What arguments of each of these tools keep to. */
-export async function argumentGrammars(
-  tools: readonly Tool[],
-  grammars: Pick<GrammarMaker, 'ofSchema'>,
-): Promise<{ grammars: string[] } | { problems: [FieldProblem, ...FieldProblem[]] }> {
-  const made = await Promise.all(
-    tools.map(({ function: { parameters } }, at) =>
-      grammarOf(parameters ?? noParameters, `tools.${at}.function.parameters`, grammars),
-    ),
-  );
-  const [problem, ...problems] = made.flatMap((each) => ('problem' in each ? [each.problem] : []));
-  if (problem !== undefined) return { problems: [problem, ...problems] };
-  return { grammars: made.flatMap((each) => ('grammar' in each ? [each.grammar] : [])) };
-}
-
-async function ofTools(
+async function toolsConstraint(
   tools: readonly Tool[],
   { tool_choice: choice = 'auto', parallel_tool_calls: parallel = true }: TextForm,
-  markup: CallMarkup,
-  grammars: GrammarMaker,
+  { markup, by, whole }: { markup: CallMarkup; by: ConstraintChecks; whole?: TextConstraint },
 ): Promise<FormConstraint> {
-  const made = await argumentGrammars(tools, grammars);
-  if ('problems' in made) return made;
+  const problems: FieldProblem[] = [];
+  for (const [at, { function: tool }] of tools.entries()) {
+    const schema = schemaConstraint(tool.parameters ?? noParameters);
+    const checked = await checkConstraint(schema, `tools.${at}.function.parameters`, by);
+    if ('problems' in checked) problems.push(...checked.problems);
+  }
+  const [first, ...others] = problems;
+  if (first !== undefined) return { problems: [first, ...others] };
   const named = typeof choice === 'object' ? choice.function.name : undefined;
-  const tags = tools.flatMap(({ function: { name } }, at) =>
-    named === undefined || named === name
-      ? [tagOf(name, { type: 'grammar', grammar: made.grammars[at]! }, markup)]
-      : [],
+  const tags = tools.flatMap(({ function: { name, parameters } }) =>
+    named === undefined || named === name ? [tagOf(name, schemaConstraint(parameters ?? noParameters), markup)] : [],
   );
   const isOne = !parallel || named !== undefined || markup.separator === undefined;
-  return { constraint: choice === 'auto' ? ifCalled(tags, markup, isOne) : listOf(tags, markup, isOne) };
+  const list = listOf(tags, markup, isOne);
+  if (whole !== undefined) return checkConstraint({ type: 'or', elements: [list, whole] }, 'tools', by);
+  return checkConstraint(choice === 'auto' ? textWithCalls(tags, markup, isOne) : list, 'tools', by);
 }
 
 const noParameters = { type: 'object', properties: {}, additionalProperties: false };
 
-interface Tag extends TextConstraint {
-  begin: string;
-}
+type Tag = Extract<TextConstraint, { type: 'tag' }>;
+type TagList = Extract<TextConstraint, { type: 'tags_with_separator' }>;
 
-/** A call of a tool. */
+/** Returns the tag of a tool call. */
 function tagOf(name: string, content: TextConstraint, { begin, middle, end }: CallMarkup): Tag {
   return { type: 'tag', begin: begin + name + middle, content, end };
 }
 
-/** Text; and from where a call begins, the call. */
-function ifCalled(tags: readonly Tag[], markup: CallMarkup, isOne: boolean): TextConstraint {
+/** Returns the constraint of text with optional calls. */
+function textWithCalls(tags: readonly Tag[], markup: CallMarkup, isOne: boolean): TextConstraint {
   return {
     type: 'triggered_tags',
-    triggers: [triggerOf(markup)],
-    tags: markup.open === '' ? tags : [listOf(tags, markup, isOne)],
-    at_least_one: false,
+    trigger: triggerOf(markup),
+    tags: markup.open === '' ? tags : [listOf(tags, markup, isOne) as Tag],
     stop_after_first: isOne || markup.open !== '',
   };
 }
 
-/** Calls, and nothing else. */
-function listOf(tags: readonly Tag[], { open, separator = '', close }: CallMarkup, isOne: boolean): TextConstraint {
-  const calls = {
+/** Returns the constraint of calls without other text. */
+function listOf(tags: readonly Tag[], { open, separator = '', close }: CallMarkup, isOne: boolean): Tag | TagList {
+  const calls: TagList = {
     type: 'tags_with_separator',
     tags,
-    // xgrammar has no separator of nothing: where calls follow each other at once, there is one.
-    separator: separator || ' ',
-    at_least_one: true,
-    stop_after_first: isOne || separator === '',
+    separator,
+    stop_after_first: isOne,
   };
   return open === '' ? calls : { type: 'tag', begin: open, content: calls, end: close };
 }

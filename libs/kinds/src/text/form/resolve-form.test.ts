@@ -1,9 +1,9 @@
-/** What an answer must be like, from a body to what an engine keeps to. */
+/** Output formats and tools, from the request body to the engine's constraint. */
 import { readFileSync } from 'node:fs';
-import type { RequestStatus } from '@darkroom/core';
+import type { RequestSnapshot } from '@darkroom/core';
 import { toolTemplate } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import type { RequestOptions } from '../../request-fields.ts';
+import type { RequestPolicy } from '../../request-fields.ts';
 import { encodeTextCodecFiles } from '../codec/text-codec.ts';
 import type { TextCard } from '../text-card.ts';
 import type { TextInput } from '../text-input.ts';
@@ -35,9 +35,9 @@ const card: TextCard = {
 const plain: TextCard = { ...card, id: 'plain', codec: 'plain', hasTools: false };
 const blocks: TextCard = { ...card, mode: 'block_diffusion', block: { size: 8, confidenceThreshold: 0.9 } };
 
-const options: RequestOptions = {
+const options: RequestPolicy = {
   timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false, progressIntervalMs: 1000 },
+  webhooks: { allowPrivate: false },
   drawSeed: () => 42,
   readAsset: (_id, name) => Promise.resolve(documents[name]!),
 };
@@ -60,31 +60,38 @@ async function problemsOf(body: object, of = card): Promise<string[]> {
   return result.status === 'invalid' ? result.problems.map(({ message }) => message) : [];
 }
 
-/** What text a call begins and ends with; its arguments are a grammar. */
+/** Returns the expected tag of a call: its markers, and the schema of its arguments. */
 const tagOf = (name: string) => ({
   type: 'tag',
   begin: `<tool_call>\n{"name": "${name}", "arguments": `,
-  content: { type: 'grammar', grammar: expect.stringContaining('root ::= ') as string },
+  content: { type: 'json_schema', json_schema: expect.objectContaining({ type: 'object' }) as object },
   end: '}\n</tool_call>',
 });
 
-describe('an answer keeps to', () => {
+describe('constrains an answer to', () => {
   it('JSON, of any object or of a schema', async () => {
     const { constraint, form } = await inputOf({ response_format: { type: 'json_object' } });
-    expect(constraint).toEqual({ type: 'grammar', grammar: expect.stringContaining('root ::= ') as string });
+    expect(constraint).toMatchObject({ type: 'json_schema', json_schema: { type: 'object' } });
     expect(form).toEqual({ response_format: { type: 'json_object' } });
     const ofSchema = await inputOf({ response_format: format(color) });
-    expect(ofSchema.constraint).toMatchObject({ type: 'grammar', grammar: expect.stringContaining('red') as string });
-    expect(ofSchema.constraint).toEqual((await inputOf({ response_format: format(color) })).constraint);
+    expect(ofSchema.constraint).toMatchObject({ type: 'json_schema', json_schema: color });
   });
 
   it('a grammar', async () => {
     const grammar = 'root ::= "a " ("red" | "blue") " fox"';
-    expect((await inputOf({ grammar })).constraint).toEqual({ type: 'grammar', grammar });
+    expect((await inputOf({ grammar })).constraint).toMatchObject({ type: 'grammar', grammar });
   });
 
-  it('nothing where only text is asked for', async () => {
-    for (const body of [{}, { response_format: { type: 'text' } }, { tools: [draw], tool_choice: 'none' }]) {
+  it('nothing if only text is requested', async () => {
+    const noTools = [
+      { tools: [] },
+      { tools: [], tool_choice: 'auto', parallel_tool_calls: false },
+      { tools: [], tool_choice: 'none' },
+      { tool_choice: 'auto' },
+      { parallel_tool_calls: false },
+    ];
+    const texts = [{}, { response_format: { type: 'text' } }, { tools: [draw], tool_choice: 'none' }, ...noTools];
+    for (const body of texts) {
       const input = await inputOf(body);
       expect(input).not.toHaveProperty('constraint');
       expect(input).not.toHaveProperty('callMarkup');
@@ -92,13 +99,12 @@ describe('an answer keeps to', () => {
     }
   });
 
-  it('tools, which the model is shown: to text up to a call', async () => {
+  it('text with optional calls, and shows the tools to the model', async () => {
     const { constraint, callMarkup, prompt } = await inputOf({ tools: [draw, sing] });
-    expect(constraint).toEqual({
+    expect(constraint).toMatchObject({
       type: 'triggered_tags',
-      triggers: ['<tool_call>'],
+      trigger: '<tool_call>',
       tags: [tagOf('draw'), tagOf('sing')],
-      at_least_one: false,
       stop_after_first: false,
     });
     expect(callMarkup).toMatchObject({ begin: '<tool_call>\n{"name": "', separator: '\n' });
@@ -107,18 +113,17 @@ describe('an answer keeps to', () => {
 
   it.each<[string, object, object]>([
     [
-      'one call at most',
+      'at most one call',
       { parallel_tool_calls: false },
       { type: 'triggered_tags', tags: [tagOf('draw'), tagOf('sing')], stop_after_first: true },
     ],
     [
-      'one call at least',
+      'at least one call',
       { tool_choice: 'required' },
       {
         type: 'tags_with_separator',
         tags: [tagOf('draw'), tagOf('sing')],
         separator: '\n',
-        at_least_one: true,
         stop_after_first: false,
       },
     ],
@@ -136,21 +141,42 @@ describe('an answer keeps to', () => {
     expect((await inputOf({ tools: [draw, sing], ...body })).constraint).toMatchObject(constraint),
   );
 
+  it('tool calls or a form, if both are requested', async () => {
+    const both = { tools: [draw, sing], response_format: format(color) };
+    const { constraint: form } = await inputOf({ response_format: format(color) });
+    const calls = { type: 'tags_with_separator', tags: [tagOf('draw'), tagOf('sing')], stop_after_first: false };
+    expect((await inputOf(both)).constraint).toMatchObject({
+      type: 'or',
+      elements: [calls, { type: 'json_schema', json_schema: color }],
+    });
+    expect((await inputOf({ ...both, parallel_tool_calls: false })).constraint).toMatchObject({
+      elements: [{ ...calls, stop_after_first: true }, {}],
+    });
+    const required = await inputOf({ ...both, tool_choice: 'required' });
+    expect(required.constraint).toMatchObject({ type: 'tags_with_separator', tags: [tagOf('draw'), tagOf('sing')] });
+    expect((await inputOf({ ...both, tool_choice: 'none' })).constraint).toEqual(form);
+    expect((await inputOf({ ...both, tools: [] })).constraint).toEqual(form);
+    const grammar = 'root ::= "root " my-fox # my fox\nmy-fox ::= [a-z]';
+    expect((await inputOf({ tools: [draw], grammar })).constraint).toMatchObject({
+      type: 'or',
+      elements: [{ tags: [tagOf('draw')] }, { type: 'grammar', grammar }],
+    });
+  });
+
+  it('a regular expression', async () => {
+    expect((await inputOf({ regex: '(red|blue) fox' })).constraint).toMatchObject({
+      type: 'regex',
+      pattern: '(red|blue) fox',
+    });
+  });
+
   it('tools without parameters', async () => {
     const { constraint } = await inputOf({ tools: [{ type: 'function', function: { name: 'stop' } }] });
     expect(constraint).toMatchObject({ tags: [{ begin: expect.stringContaining('stop') as string }] });
   });
 });
 
-it('what is to be lowered when it keeps too many bytes is the form, where that is the most of it', async () => {
-  const names = Array.from({ length: 500 }, (_, at) => `a name of some length ${at}`);
-  const schema = { type: 'object', properties: { name: { enum: names } } };
-  const input = await inputOf({ response_format: format(schema), max_tokens: 9 });
-  expect(text.heaviestField(input)).toBe('response_format');
-  expect(text.demandOf(input).bytes).toBeGreaterThan(text.demandOf(await inputOf({ max_tokens: 9 })).bytes + 10_000);
-});
-
-it('a conversation has calls, and what they gave', async () => {
+it('renders earlier tool calls and their results, and rejects them if the model has no tools', async () => {
   const calls = [{ id: 'call_1', type: 'function', function: { name: 'draw', arguments: '{"color": "red"}' } }];
   const body = {
     messages: [
@@ -176,7 +202,7 @@ it('a conversation has calls, and what they gave', async () => {
   expect((await inputOf(others)).prompt.length).toBeLessThan(prompt.length);
 });
 
-describe('is refused with the field, what came and what was expected:', () => {
+describe('rejects with the field, the value received and what was expected:', () => {
   const tooMany = Array.from({ length: 129 }, (_, at) => toolOf(`tool${at}`));
   const used = { response_format: { type: 'json_object' }, grammar: 'root ::= "a"' };
   it.each<[object, string | RegExp, TextCard?]>([
@@ -194,13 +220,12 @@ describe('is refused with the field, what came and what was expected:', () => {
       'response_format.json_schema.schema is missing, expected a JSON Schema, as an object',
     ],
     [
-      { response_format: format({ type: 'object', properties: { a: { type: 'integer', multipleOf: 3 } } }) },
-      /^response_format\.json_schema\.schema\.properties\.a\.multipleOf: is not supported/,
+      { response_format: format({ type: 'object', properties: { a: { type: 'integer', contains: {} } } }) },
+      /^response_format\.json_schema\.schema\.properties\.a\.contains: is not supported/,
     ],
     [{ grammar: 'root = 7' }, /^grammar: /],
     [{ grammar: '' }, 'grammar is "", expected text of 1 to 100000 characters'],
     [used, 'grammar is "root ::= \\"a\\"", expected nothing beside response_format'],
-    [{ ...used, grammar: undefined, tools: [draw] }, /^tools is .*, expected nothing beside response_format$/],
     [
       { response_format: { type: 'json_object' }, ignore_eos: true },
       'ignore_eos is true, expected false beside response_format: an answer in a form ends where the form does',
@@ -212,8 +237,8 @@ describe('is refused with the field, what came and what was expected:', () => {
     ],
     [{ tools: [draw] }, /^tools is .*, expected nothing: caller writes several tokens at once/, blocks],
     [{ tools: [draw] }, /^tools is .*, expected nothing: plain calls none, for its template shows no tools$/, plain],
-    [{ tools: [] }, /^tools is \[\], expected a list of 1 to 128 tools /],
-    [{ tools: tooMany }, /^tools is \[.*, expected a list of 1 to 128 tools /],
+    [{ tools: [], tool_choice: 'required' }, 'tool_choice is "required", expected auto or none without tools'],
+    [{ tools: tooMany }, 'tools has 129 tools, expected at most 128'],
     [{ tools: [7] }, 'tools.0 is 7, expected a tool {"type": "function", "function": {"name", "parameters"}}'],
     [{ tools: [{ ...draw, type: 'code' }] }, 'tools.0.type is "code", expected "function"'],
     [
@@ -234,8 +259,12 @@ describe('is refused with the field, what came and what was expected:', () => {
       { tools: [draw, toolOf('sing', { type: 'object', not: {} })] },
       /^tools\.1\.function\.parameters\.not: is not supported/,
     ],
-    [{ tool_choice: 'auto' }, 'tool_choice is "auto", expected nothing without tools'],
-    [{ parallel_tool_calls: false }, 'parallel_tool_calls is false, expected nothing without tools'],
+    [
+      { tool_choice: { type: 'function', function: { name: 'draw' } } },
+      /^tool_choice is .*, expected auto or none without tools$/,
+    ],
+    [{ regex: '(' }, /^regex: /],
+    [{ regex: 'a', grammar: 'root ::= "a"' }, 'regex is "a", expected nothing beside grammar'],
     [
       { tools: [draw], tool_choice: 'any' },
       'tool_choice is "any", expected auto, none, required, or {"type": "function", "function": {"name"}}',
@@ -256,19 +285,19 @@ describe('is refused with the field, what came and what was expected:', () => {
 });
 
 const call = (json: string) => `<tool_call>\n{"name": "draw", "arguments": ${json}}\n</tool_call>`;
-const requestOf = (input: unknown): RequestStatus =>
-  ({ id: 'caller-1', model: 'caller', state: 'running', done: 3, input, outputs: [] }) as unknown as RequestStatus;
+const requestOf = (input: unknown): RequestSnapshot =>
+  ({ id: 'caller-1', model: 'caller', state: 'running', done: 3, input, outputs: [] }) as unknown as RequestSnapshot;
 
 describe('views', () => {
-  it('have the calls that stand in a text, also where prompts are not kept', async () => {
+  it('have the calls in a text, also if prompts are not retained', async () => {
     const input = await inputOf({ tools: [draw] });
-    const said = `See.\n${call('{"color": "red"}')}`;
+    const answer = `See.\n${call('{"color": "red"}')}`;
     for (const kept of [input, text.withoutPrivate(input)])
-      expect(text.requestView(requestOf(kept), [said, 'no call'])).toMatchObject({
+      expect(text.requestView(requestOf(kept), [answer, 'no call'])).toMatchObject({
         texts: [
           {
             index: 0,
-            text: said,
+            text: answer,
             tool_calls: [
               {
                 id: 'call_caller-1_0_0',
@@ -282,7 +311,7 @@ describe('views', () => {
       });
   });
 
-  it('have a body that makes the same texts again', async () => {
+  it('have a body that reproduces the same texts', async () => {
     const body = { tools: [draw, sing], tool_choice: 'required', parallel_tool_calls: false };
     const input = await inputOf(body);
     const { parameters } = text.requestView(requestOf(input), []) as { parameters: object };
@@ -291,7 +320,7 @@ describe('views', () => {
     expect(await inputOf({ ...again, messages: undefined, prompt: input.prompt })).toEqual(input);
   });
 
-  it('have nothing of it once it has ended where prompts are not kept', async () => {
+  it('have no form after the end if prompts are not retained', async () => {
     const kept = text.withoutPrivate(await inputOf({ response_format: format(color) }));
     expect(JSON.stringify(kept)).not.toContain('red');
   });

@@ -1,29 +1,29 @@
-/** A call of a tool as OpenAI's clients know it. */
+/** A tool call in OpenAI's format. */
 import { z } from 'zod';
-import type { ToolCall } from './call-reader.ts';
+import type { ParsedToolCall } from './call-reader.ts';
 
 export const toolCallSchema = z.strictObject({
   id: z.string(),
   type: z.literal('function'),
   function: z.strictObject({
     name: z.string(),
-    arguments: z.string().meta({ description: 'JSON; the beginning of it where the text was cut.' }),
+    arguments: z.string().meta({ description: 'JSON; incomplete if the text was cut.' }),
   }),
 });
 export type ToolCallView = z.infer<typeof toolCallSchema>;
 
-/** Where a call stands: in which text of which request, and which one of it. */
-export interface CallPlace {
+/** Position of a call: the request's id, the index of the text, and the index of the call in it. */
+export interface CallPosition {
   id: string;
   index: number;
   at: number;
 }
 
-/** The same at every replica at any time. */
-export function toolCallId({ id, index, at }: CallPlace): string {
+/** Returns the id of a call; deterministic, so that all replicas agree. */
+export function toolCallId({ id, index, at }: CallPosition): string {
   return `call_${id}_${index}_${at}`;
 }
 
-export function toolCallView({ name, arguments: json }: ToolCall, place: CallPlace): ToolCallView {
+export function toolCallView({ name, arguments: json }: ParsedToolCall, place: CallPosition): ToolCallView {
   return { id: toolCallId(place), type: 'function', function: { name, arguments: json } };
 }

@@ -1,47 +1,53 @@
-/** What a process and its grammar thread say to each other. The thread answers each question, in their order. */
+/** Messages between a process and its grammar threads. A thread answers the questions in order. */
 import type { MessagePort } from 'node:worker_threads';
-import type { TextConstraint } from '../text-input.ts';
+import type { WebAssemblyModule } from './engine/web-assembly.ts';
 
-/** The tokens that texts are matched with. */
+/** The tokens of generated texts. */
 export interface GrammarVocabulary {
-  /** The document that the model's codec is made from: by the thread, since it takes a while. */
+  /** The codec's document. The thread builds the codec from it, which takes a while. */
   readonly codecDocument: Uint8Array;
-  /** Ids of tokens that end a text. */
+  /** Ids of end tokens. */
   readonly endIds: readonly number[];
 }
 
 export interface GrammarThreadData {
   readonly port: MessagePort;
-  /** Of the model that texts are matched for. */
+  /** Vocabulary of the model; without one, bytes are the tokens. */
   readonly vocabulary: GrammarVocabulary | undefined;
+  /** Memory limit of the engine in bytes. */
+  readonly maxBytes: number;
 }
 
+/** First message to a thread; has no answer. */
+export interface GrammarModule {
+  readonly type: 'module';
+  readonly module: WebAssemblyModule;
+}
+
+/** A question to a thread. `source` is a `TextConstraint` as JSON. */
 export type GrammarQuestion =
-  /** The first one: whether it is there, with its vocabulary. */
+  /** First question: answered once the engine is ready. */
   | { readonly type: 'start' }
-  /** Whether it is a constraint. */
-  | { readonly type: 'check'; readonly constraint: TextConstraint }
-  /** What may follow these tokens, and from now on be accepted under this number. */
-  | {
-      readonly type: 'open';
-      readonly matcher: number;
-      readonly constraint: TextConstraint;
-      readonly ids: readonly number[];
-    }
-  /** What may follow this one. */
+  /** Compiles a constraint and generates some tokens with it. */
+  | { readonly type: 'check'; readonly source: string }
+  /** Opens a matcher with this number, after these tokens. */
+  | { readonly type: 'open'; readonly matcher: number; readonly source: string; readonly ids: readonly number[] }
   | { readonly type: 'accept'; readonly matcher: number; readonly id: number }
   | { readonly type: 'close'; readonly matcher: number };
 
-/** Tokens that may come next. */
+/** The allowed next tokens. */
 export interface AllowedTokens {
-  /** A bit for each token, the lowest of a word first. */
+  /** Bit mask over token ids, least significant bit first. */
   readonly words: Int32Array;
-  /** Nothing may come but the end. */
+  /** True if only the end is allowed. */
   readonly isEnd: boolean;
 }
 
 export type GrammarAnswer =
-  | { readonly type: 'done' }
+  /** `threadId`: the kernel's id of the thread, in the answer to `start`. */
+  | { readonly type: 'done'; readonly threadId?: number | undefined }
+  /** `ms`: time to compile and to generate the test tokens. `isRecursive`: masks take long. */
+  | { readonly type: 'checked'; readonly ms: number; readonly isRecursive: boolean }
   | { readonly type: 'allowed'; readonly allowed: AllowedTokens }
-  /** It cannot be done. `isBroken`: nor can anything else in this thread from now on. */
+  /** The constraint or the text is invalid. `isBroken`: the thread is unusable. */
   | { readonly type: 'refused'; readonly problem: string; readonly isBroken: boolean };

@@ -1,39 +1,48 @@
 import type { ResolveResult } from '../../kind.ts';
-import { type RequestOptions, requestFields } from '../../request-fields.ts';
+import { ignoredFields, type RequestPolicy, requestFields } from '../../request-fields.ts';
 import { resolveBody } from '../../resolve-body.ts';
+import { sizeProblems } from '../text-limits.ts';
 import { modeProblems, vocabularyProblems } from '../resolve-text.ts';
-import { foreignTextFields, type TextRequest, textSchema } from '../text-schema.ts';
+import { foreignTextFields, seedOf, type TextBody, textSchema } from '../text-schema.ts';
 import { upstreamCalls, upstreamFormProblems } from './upstream-form.ts';
-import { countedTokens, type TextAsk, type UpstreamTextCard, type UpstreamTextInput } from './upstream-text.ts';
+import {
+  estimatedTokens,
+  type UpstreamTextParams,
+  type UpstreamTextCard,
+  type UpstreamTextInput,
+} from './upstream-text.ts';
 
-/** Checks a body as far as that can be done without the model. Its length is for the server to judge, which counts its tokens. */
+/** Validates a body without the model. Only the upstream server counts tokens, so it checks the length. */
 export function resolveUpstreamText(
   body: unknown,
   card: UpstreamTextCard,
-  options: RequestOptions,
+  options: RequestPolicy,
 ): ResolveResult<UpstreamTextInput> {
+  const tooLarge = sizeProblems(body);
+  if (tooLarge.length > 0) return { status: 'invalid', problems: tooLarge };
   return resolveBody(body, {
     schema: textSchema,
     options,
-    foreignNames: foreignTextFields,
+    compatNames: foreignTextFields,
     problemsOf: (request) => [
       ...modeProblems(request, card),
       ...vocabularyProblems(request, card),
       ...upstreamFormProblems(request, card),
     ],
     inputOf: (request) => ({
-      asked: askOf(request),
+      params: forwardedFields(request),
       n: request.n ?? 1,
-      seed: request.seed ?? options.drawSeed(),
-      maxTokens: request.max_tokens ?? Math.min(countedTokens, card.maxModelTokens ?? countedTokens),
+      seed: seedOf(request.seed) ?? options.drawSeed(),
+      maxTokens: request.max_tokens ?? Math.min(estimatedTokens, card.maxModelTokens ?? estimatedTokens),
       ...(request.logprobs === true && { logprobs: request.top_logprobs ?? 0 }),
       ...upstreamCalls(request, card),
     }),
   });
 }
 
-function askOf(request: TextRequest): TextAsk {
-  const others = ['n', 'seed', ...Object.keys(requestFields)];
+function forwardedFields(request: TextBody): UpstreamTextParams {
+  const noTools = (request.tools ?? []).length === 0 ? ['tools', 'tool_choice', 'parallel_tool_calls'] : [];
+  const others = ['n', 'seed', ...noTools, ...Object.keys(requestFields), ...Object.keys(ignoredFields)];
   return Object.fromEntries(
     Object.entries(request).filter(([name, value]) => value !== undefined && !others.includes(name)),
   );

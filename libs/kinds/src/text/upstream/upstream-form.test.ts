@@ -1,10 +1,6 @@
-/** What answers of other servers' models must be like: what goes to them, and what they cannot do. */
-import { readFileSync } from 'node:fs';
-import { afterAll, describe, expect, it } from 'vitest';
-import type { RequestOptions } from '../../request-fields.ts';
-import { createTextCodec, encodeTextCodecFiles } from '../codec/text-codec.ts';
-import { Grammars } from '../grammar/grammars.ts';
-import type { CallMarkup } from '../form/call-markup.ts';
+/** Output formats and tools for models of upstream servers: what is forwarded and what is rejected. */
+import { describe, expect, it } from 'vitest';
+import type { RequestPolicy } from '../../request-fields.ts';
 import { text } from '../text.ts';
 import { type UpstreamTextCard, type UpstreamTextInput, writtenCalls } from './upstream-text.ts';
 
@@ -19,9 +15,9 @@ const card: UpstreamTextCard = {
   calls: { markup: writtenCalls },
   deterministic: { is: false, reason: 'another server runs it' },
 };
-const options: RequestOptions = {
+const options: RequestPolicy = {
   timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false, progressIntervalMs: 1000 },
+  webhooks: { allowPrivate: false },
   drawSeed: () => 42,
   readAsset: () => Promise.reject(new Error('such a model has none')),
 };
@@ -38,28 +34,27 @@ async function inputOf(body: object, of = card): Promise<UpstreamTextInput> {
   return result.request.input as UpstreamTextInput;
 }
 
-describe('goes to the server as it was sent', () => {
+describe('forwards unchanged to the server', () => {
   it.each<[string, object]>([
     ['any JSON', { response_format: { type: 'json_object' } }],
     ['a schema', { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: color } } }],
     ['tools that must not be called', { tools, tool_choice: 'none' }],
   ])('%s', async (_name, body) => {
     const input = await inputOf(body);
-    expect(input.asked).toEqual({ messages, ...body });
+    expect(input.params).toEqual({ messages, ...body });
     expect(input).not.toHaveProperty('callMarkup');
   });
 
-  it('tools, whose calls are looked for in the text', async () => {
+  it('tools, and parses their calls in the text', async () => {
     const body = { tools, tool_choice: 'required', parallel_tool_calls: false };
-    expect(await inputOf(body)).toMatchObject({ asked: { messages, ...body }, callMarkup: writtenCalls });
-    expect(await inputOf(body)).not.toHaveProperty('callGrammar');
+    expect(await inputOf(body)).toMatchObject({ params: { messages, ...body }, callMarkup: writtenCalls });
   });
 
-  it('grammars, and formats beside a prompt, where the server has them', async () => {
+  it('grammars, and response_format with a prompt, if the server supports them', async () => {
     const able = { ...card, takesGrammar: true, takesFormatOfPrompt: true };
-    expect((await inputOf({ grammar: 'root ::= "a"' }, able)).asked).toMatchObject({ grammar: 'root ::= "a"' });
+    expect((await inputOf({ grammar: 'root ::= "a"' }, able)).params).toMatchObject({ grammar: 'root ::= "a"' });
     const format = { prompt: 'a', messages: undefined, response_format: { type: 'json_object' } };
-    expect((await inputOf(format, able)).asked).toEqual({ prompt: 'a', response_format: { type: 'json_object' } });
+    expect((await inputOf(format, able)).params).toEqual({ prompt: 'a', response_format: { type: 'json_object' } });
   });
 });
 
@@ -82,7 +77,7 @@ it.each<[string, object, string, Partial<UpstreamTextCard>?]>([
     { calls: { reason: 'its server says so' } },
   ],
   [
-    'calls that another model made',
+    'calls of another model in the messages',
     {
       messages: [
         ...messages,
@@ -92,118 +87,30 @@ it.each<[string, object, string, Partial<UpstreamTextCard>?]>([
     'nothing: far-away calls no tools, for it has no template',
     { calls: { reason: 'it has no template' } },
   ],
-  ['two forms', { tools, response_format: { type: 'json_object' } }, 'nothing beside response_format'],
-  ['a choice among none', { tool_choice: 'required' }, 'nothing without tools'],
   [
-    'arguments that no grammar can be made of',
-    { tools: [toolOf('draw', { type: 'object', properties: { n: { type: 'integer', multipleOf: 3 } } })] },
-    'tools.0.function.parameters.properties.n.multipleOf',
-    { callsByGrammar: true },
+    'two forms',
+    { grammar: 'root ::= "a"', response_format: { type: 'json_object' } },
+    'nothing beside response_format',
   ],
-])('is refused with %s', async (_name, body, problem, changes = {}) => {
+  ['a regular expression', { regex: 'a' }, 'nothing: the server of far-away has no such field'],
+  ['a required tool without tools', { tool_choice: 'required' }, 'auto or none without tools'],
+])('rejects %s', async (_name, body, problem, changes = {}) => {
   await expect(inputOf(body, { ...card, ...changes })).rejects.toThrow(problem);
 });
 
-it('keeps none of it where prompts are not kept', async () => {
-  const input = await inputOf({ tools }, { ...card, callsByGrammar: true });
-  expect(input.callGrammar).toContain('root ::= ');
-  expect(text.withoutPrivate(input)).toEqual({ asked: {}, n: 1, seed: 42, maxTokens: 4096, callMarkup: writtenCalls });
-  expect(text.heaviestField(await inputOf({ tools, max_tokens: 5 }))).toBe('tools');
+it('removes tools from the input if prompts are not retained', async () => {
+  const input = await inputOf({ tools });
+  expect(text.withoutPrivate(input)).toEqual({ params: {}, n: 1, seed: 42, maxTokens: 4096, callMarkup: writtenCalls });
 });
 
-it('shows the calls in a text, and of a model whether it calls some', async () => {
+it('shows the tool calls in a text, and has_tools of a model if known', async () => {
   const input = await inputOf({ tools });
   const status = { id: 'r', state: 'running', done: 3, input, model: 'far-away', outputs: [] };
-  const said = '<tool_call>\n{"name": "draw", "arguments": {"color": "red"}}\n</tool_call>';
-  expect(text.requestView(status as never, [said])).toMatchObject({
+  const answer = '<tool_call>\n{"name": "draw", "arguments": {"color": "red"}}\n</tool_call>';
+  expect(text.requestView(status as never, [answer])).toMatchObject({
     texts: [{ tool_calls: [{ id: 'call_r_0_0', function: { name: 'draw', arguments: '{"color": "red"}' } }] }],
     parameters: { tools },
   });
   expect(text.modelView(card)).not.toHaveProperty('has_tools');
   expect(text.modelView({ ...card, hasTools: false })).toMatchObject({ has_tools: false });
-});
-
-const listOf = (...calls: string[]) => `[CALLS] [${calls.join(', ')}]`;
-
-describe('a grammar of calls', () => {
-  const model = new URL('../../../../../models/emoji-writer/', import.meta.url);
-  const read = (file: string): object => JSON.parse(readFileSync(new URL(file, model), 'utf8')) as object;
-  const codecDocument = encodeTextCodecFiles({
-    // The writer reads capitals as small letters: such a text would not be what is allowed or not.
-    tokenizer: { ...read('tokenizer.json'), normalizer: null },
-    config: read('tokenizer_config.json'),
-  });
-  const codec = createTextCodec(codecDocument);
-  const end = codec.endIds[0]!;
-  const grammars = new Grammars({ vocabulary: { codecDocument, endIds: codec.endIds } });
-  afterAll(() => grammars.dispose());
-
-  /** How much of a text a grammar allows, and whether it may end there. */
-  async function allowed(grammar: string, said: string): Promise<{ text: string; mayEnd: boolean }> {
-    const matcher = grammars.open({ type: 'grammar', grammar });
-    let taken = '';
-    const may = async (id: number): Promise<boolean> => {
-      await matcher.whenKnown();
-      const { next } = matcher;
-      if (next?.type !== 'allowed') throw new Error(next?.problem);
-      return (next.words[id >> 5]! >> (id & 31)) % 2 !== 0 || (id === end && next.isEnd);
-    };
-    for (const id of codec.encode(said, { addSpecialTokens: false })) {
-      if (!(await may(id))) break;
-      matcher.accept(id);
-      taken += codec.decode([id]);
-    }
-    const mayEnd = await may(end);
-    matcher.close();
-    return { text: taken, mayEnd };
-  }
-
-  const listed = { ...writtenCalls, open: '[CALLS] [', begin: '{"name": "', end: '}', separator: ', ', close: ']' };
-  const draw = '<tool_call>\n{"name": "draw", "arguments": {"color": "red"}}\n</tool_call>';
-  const stop = '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call>';
-  const [drawn, stopped] = ['{"name": "draw", "arguments": {"color": "red"}}', '{"name": "stop", "arguments": {}}'];
-
-  const ways: [name: string, body: object, markup: CallMarkup, whole: string[], cut: [string, string][]][] = [
-    [
-      'text and calls',
-      {},
-      writtenCalls,
-      ['', 'so <tool', 'a < b <<tool_cal', draw, `so\n${draw}\n${stop} and`, `<tool_${draw}`],
-      [
-        [draw.slice(0, -30), draw.slice(0, -30)],
-        ['<tool_call>\n{"name": "sing"', '<tool_call>\n{"name": "s'],
-        ['<tool_call>\n{"name": "draw", "arguments": {"colour', '<tool_call>\n{"name": "draw", "arguments": {"colo'],
-      ],
-    ],
-    ['one call at most', { parallel_tool_calls: false }, writtenCalls, ['so', `so ${draw}`], [[`${draw} and`, draw]]],
-    ['calls and nothing else', { tool_choice: 'required' }, writtenCalls, [draw, `${stop}\n${draw}`], [['so', '']]],
-    ['one call', { tool_choice: 'required', parallel_tool_calls: false }, writtenCalls, [stop], [[`${stop}\n`, stop]]],
-    [
-      'this call',
-      { tool_choice: { type: 'function', function: { name: 'stop' } } },
-      writtenCalls,
-      [stop],
-      [[draw, '<tool_call>\n{"name": "']],
-    ],
-    [
-      'text and a list',
-      {},
-      listed,
-      ['so', listOf(drawn, stopped), `so ${listOf(stopped)}`],
-      [[`${listOf(drawn)} and`, listOf(drawn)]],
-    ],
-    ['a list', { tool_choice: 'required' }, listed, [listOf(drawn), listOf(stopped, drawn)], [['so', '']]],
-  ];
-  it.each(ways)('allows %s', async (_name, body, markup, whole, cut) => {
-    const { callGrammar: grammar } = await inputOf(
-      { tools, ...body },
-      { ...card, callsByGrammar: true, calls: { markup } },
-    );
-    for (const said of whole) expect(await allowed(grammar!, said)).toEqual({ text: said, mayEnd: true });
-    for (const [said, taken] of cut) {
-      const { text: got } = await allowed(grammar!, said);
-      // A token may have more than what is allowed of it.
-      expect(taken.startsWith(got) && got.length > taken.length - 6, `${said} comes to ${got}`).toBe(true);
-    }
-  });
 });

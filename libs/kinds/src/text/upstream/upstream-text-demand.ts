@@ -1,18 +1,17 @@
 import type { Demand } from '../../kind.ts';
-import { textBytes } from '../text-bytes.ts';
 import type { UpstreamTextInput } from './upstream-text.ts';
 
-/** Of English in UTF-16; others have fewer. A cost needs to be no better than that. */
+/** Characters (UTF-16) per token of English; other languages have fewer. Exact enough for a cost. */
 const charactersPerToken = 4;
 
-/** A text takes one of the places that the server has. */
+/** Returns the demand: each text takes one slot of the upstream server. */
 export function upstreamTextDemand(input: UpstreamTextInput): Demand {
   const { n, maxTokens } = input;
   const cost = promptTokens(input) + n * maxTokens;
-  return { shapeKey: 'text', outputs: n, slots: n, cost, bytes: textBytes(input) };
+  return { shapeKey: 'text', outputs: n, slots: n, cost };
 }
 
-function promptTokens({ asked: { prompt, messages = [] } }: UpstreamTextInput): number {
+function promptTokens({ params: { prompt, messages = [] } }: UpstreamTextInput): number {
   if (typeof prompt === 'object') return prompt.length;
   const characters = [prompt ?? '', ...messages.map(({ content }) => content)].reduce(
     (sum, { length }) => sum + length,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { RequestOptions } from '../../request-fields.ts';
+import type { RequestPolicy } from '../../request-fields.ts';
 import { text } from '../text.ts';
 import type { UpstreamTextCard, UpstreamTextInput } from './upstream-text.ts';
 
@@ -14,9 +14,9 @@ const card: UpstreamTextCard = {
   hasTools: false,
   deterministic: { is: false, reason: 'another server runs it' },
 };
-const options: RequestOptions = {
+const options: RequestPolicy = {
   timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false, progressIntervalMs: 1000 },
+  webhooks: { allowPrivate: false },
   drawSeed: () => 42,
   readAsset: () => Promise.reject(new Error('such a model has none')),
 };
@@ -29,15 +29,15 @@ async function inputOf(body: object, of = card): Promise<UpstreamTextInput> {
 
 const messages = [{ role: 'user', content: 'something sweet for a party', name: 'ann' }];
 
-it('is what was sent, without tokens and without defaults of ours', async () => {
+it('keeps the fields as sent, without token ids and without our defaults', async () => {
   expect(await inputOf({ model: 'far-away', priority: 3, messages, top_k: 5, stop: ['x'] })).toEqual({
-    asked: { messages, top_k: 5, stop: ['x'] },
+    params: { messages, top_k: 5, stop: ['x'] },
     n: 1,
     seed: 42,
     maxTokens: 4096,
   });
   expect(await inputOf({ prompt: [5, 6], seed: 7, n: 2, max_tokens: 9, logprobs: true, top_logprobs: 3 })).toEqual({
-    asked: { prompt: [5, 6], max_tokens: 9, logprobs: true, top_logprobs: 3 },
+    params: { prompt: [5, 6], max_tokens: 9, logprobs: true, top_logprobs: 3 },
     n: 2,
     seed: 7,
     maxTokens: 9,
@@ -46,20 +46,18 @@ it('is what was sent, without tokens and without defaults of ours', async () => 
   expect((await inputOf({ prompt: 'a' }, { ...card, maxModelTokens: 512 })).maxTokens).toBe(512);
 });
 
-it('takes a place for each text, and costs what its characters and its tokens come to', async () => {
+it('takes one slot per text, and estimates its cost from characters and max_tokens', async () => {
   const demand = text.demandOf(await inputOf({ prompt: 'x'.repeat(400), n: 3, max_tokens: 10 }));
   expect(demand).toMatchObject({ shapeKey: 'text', outputs: 3, slots: 3, cost: 130 });
   expect(text.demandOf(await inputOf({ messages, max_tokens: 10 })).cost).toBe(17);
   expect(text.demandOf(await inputOf({ prompt: [1, 2, 3], max_tokens: 10 })).cost).toBe(13);
-  expect(text.heaviestField(await inputOf({ prompt: 'x'.repeat(400), max_tokens: 10 }))).toBe('prompt');
-  expect(text.heaviestField(await inputOf({ prompt: 'x', n: 2 }))).toBe('n');
 });
 
-it('keeps nothing private', async () => {
+it('removes private fields if prompts are not retained', async () => {
   const body = { messages, stop: 'secret', logit_bias: { 5: 1 }, temperature: 0.5, ignore_eos: true, max_tokens: 9 };
   const input = { ...(await inputOf(body)), said: { instructions: 'secret' }, shown: { store: true } };
   expect(text.withoutPrivate(input)).toEqual({
-    asked: { temperature: 0.5, ignore_eos: true, max_tokens: 9 },
+    params: { temperature: 0.5, ignore_eos: true, max_tokens: 9 },
     n: 1,
     seed: 42,
     maxTokens: 9,
@@ -73,25 +71,24 @@ it.each<[string, object, string, Partial<UpstreamTextCard>?]>([
     { prompt: 'a', max_nfe: 3 },
     'max_nfe is 3, expected nothing: far-away writes token by token, and has no blocks',
   ],
-  ['both', { prompt: 'a', messages: [{ role: 'user', content: 'b' }] }, 'expected nothing beside prompt'],
-  ['neither', {}, 'prompt is missing, expected text, or messages instead'],
+  [
+    'both prompt and messages',
+    { prompt: 'a', messages: [{ role: 'user', content: 'b' }] },
+    'expected nothing beside prompt',
+  ],
+  ['neither prompt nor messages', {}, 'prompt is missing, expected text, or messages instead'],
   [
     'messages without a template',
     { messages },
     'expected nothing: far-away has no template for messages, send a prompt',
     { hasChatTemplate: false },
   ],
-  [
-    'ids beyond a vocabulary that is known',
-    { prompt: [9] },
-    'prompt.0 is 9, expected an id below 9',
-    { vocabularySize: 9 },
-  ],
-])('is refused with %s', async (_name, body, problem, changes = {}) => {
+  ['ids beyond a known vocabulary', { prompt: [9] }, 'prompt.0 is 9, expected an id below 9', { vocabularySize: 9 }],
+])('rejects %s', async (_name, body, problem, changes = {}) => {
   await expect(inputOf(body, { ...card, ...changes })).rejects.toThrow(problem);
 });
 
-it('shows of a model what is known, and of a request what was asked for', async () => {
+it('shows the known fields of a model, and the sent fields of a request', async () => {
   expect(text.modelView(card)).toEqual({
     mode: 'autoregressive',
     has_chat_template: true,

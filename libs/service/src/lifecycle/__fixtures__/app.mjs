@@ -1,4 +1,4 @@
-// A janitor that does nothing, run by run-main.test.ts as a process of its own. BEHAVIOUR says how it misbehaves.
+// A janitor without work, run by run-main.test.ts in its own process. BEHAVIOUR selects how it misbehaves.
 import { BaseService, runMain } from '@darkroom/service';
 
 const behaviour = process.env.BEHAVIOUR;
@@ -16,7 +16,7 @@ class App extends BaseService {
   }
 }
 
-// With SHARED there is a former beside it that starts and stops later.
+// With SHARED, a batch-former in the same process starts and stops later.
 class Later extends App {
   async onStart() {
     await new Promise(setImmediate);
@@ -31,7 +31,7 @@ class Later extends App {
 
 const mains = [
   runMain('janitor', ({ log, config }) => {
-    log.info({ interval: config.sweepIntervalMs }, 'built');
+    log.info({ ttl: config.workerTtlMs }, 'built');
     return new App();
   }, behaviour === 'stop-slowly' ? { stopTimeoutMs: 1 } : {}),
 ];

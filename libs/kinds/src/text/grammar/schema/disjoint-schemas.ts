@@ -1,72 +1,101 @@
-import { jsonText } from './json-grammar.ts';
-import { isSchema, type Schema, schemaError, typesOf } from './schema-keywords.ts';
+import { isSchema, type Schema } from './schema-keywords.ts';
 
 interface DisjointOptions {
-  place: string;
-  /** What a reference leads to. */
-  find: (ref: string, place: string) => unknown;
+  /** Constraints that both schemas share: `{ type, required }`. */
+  base: Schema;
+  /** Resolves a reference. */
+  find: (ref: string) => unknown;
 }
 
-/** Schemas of which each is compared with each. */
-const maxBranches = 256;
-
-/**
- * Checks that no value fits two branches of `oneOf`: by their types, their values, or those of a property that both require.
- *
- * @throws DarkroomError `invalid_request` naming two that may fit the same.
- */
-export function checkDisjoint(branches: readonly unknown[], { place, find }: DisjointOptions): void {
-  if (branches.length > maxBranches)
-    throw schemaError(place, `has ${branches.length} schemas, expected at most ${maxBranches}: say anyOf`);
-  const schemas = branches.map((branch, at) => followed(branch, { place: `${place}.${at}`, find }));
-  for (const [at, left] of schemas.entries())
-    for (const [further, right] of schemas.slice(at + 1).entries()) {
-      if (areDisjoint(left, right)) continue;
-      const both = `${at} and ${at + 1 + further}`;
-      throw schemaError(place, `is supported where no value fits two of it, and one may fit ${both}: say anyOf`);
-    }
+/** Returns true if provably no value fits both: by types, by values, or by a property that both require. */
+export function areDisjoint(left: unknown, right: unknown, options: DisjointOptions, depth = 0): boolean {
+  const [one, other] = [followed(left, options), followed(right, options)];
+  if (one === false || other === false) return true;
+  if (!isSchema(one) || !isSchema(other) || depth > 4) return false;
+  const [oneValues, otherValues] = [valuesOf(one), valuesOf(other)];
+  if (oneValues && otherValues) return [...oneValues].every((value) => !otherValues.has(value));
+  const [oneTypes, otherTypes] = [typesOf(one, options.base), typesOf(other, options.base)];
+  if (oneTypes && otherTypes && !oneTypes.some((type) => otherTypes.includes(type))) return true;
+  if (areApart(one, other) || areApart(other, one)) return isOnly('number', oneTypes, otherTypes);
+  if (!isOnly('object', oneTypes, otherTypes)) return false;
+  const common = namesOf(options.base);
+  const [oneNames, otherNames] = [
+    [...namesOf(one), ...common],
+    [...namesOf(other), ...common],
+  ];
+  const further = { ...options, base: {} };
+  return (
+    forbids(one, otherNames) ||
+    forbids(other, oneNames) ||
+    oneNames.some(
+      (name) =>
+        otherNames.includes(name) && areDisjoint(propertyOf(one, name), propertyOf(other, name), further, depth + 1),
+    )
+  );
 }
 
-/** The schema that a chain of references leads to. */
-function followed(schema: unknown, { place, find }: DisjointOptions): unknown {
+/** Follows a chain of references to its schema. */
+function followed(schema: unknown, { find }: DisjointOptions): unknown {
   let found = schema;
-  for (let steps = 0; steps < 64 && isSchema(found) && typeof found['$ref'] === 'string'; steps++)
-    found = find(found['$ref'], place);
+  for (let steps = 0; steps < 16 && isSchema(found) && typeof found['$ref'] === 'string'; steps++)
+    found = find(found['$ref']);
   return found;
 }
 
-function areDisjoint(left: unknown, right: unknown): boolean {
-  if (!isSchema(left) || !isSchema(right)) return false;
-  const [leftValues, rightValues] = [valuesOf(left), valuesOf(right)];
-  if (leftValues && rightValues) return !leftValues.some((value) => rightValues.includes(value));
-  const [leftTypes, rightTypes] = [allowedTypes(left), allowedTypes(right)];
-  if (leftTypes && rightTypes && !leftTypes.some((type) => rightTypes.includes(type))) return true;
-  const shared = requiredOf(left).filter((name) => requiredOf(right).includes(name));
-  return shared.some((name) => areDisjoint(propertyOf(left, name), propertyOf(right, name)));
+/** Returns the values of `enum` or `const` as JSON; undefined without them or if one is an object. */
+function valuesOf(schema: Schema): Set<string> | undefined {
+  const values = 'const' in schema ? [schema['const']] : schema['enum'];
+  // Objects have several JSON texts, so they cannot be compared by their JSON.
+  if (!Array.isArray(values) || values.some((value) => typeof value === 'object' && value !== null)) return undefined;
+  return new Set(values.map((value) => JSON.stringify(value)));
 }
 
-/** As JSON; undefined if it does not list them. */
-function valuesOf(schema: Schema): string[] | undefined {
+/** Returns the allowed types, with `integer` as `number`; undefined for any type. */
+function typesOf(schema: Schema, base: Schema): string[] | undefined {
   const values = 'const' in schema ? [schema['const']] : schema['enum'];
-  return Array.isArray(values) ? values.map(jsonText) : undefined;
-}
-
-/** An integer is a number too. */
-function allowedTypes(schema: Schema): string[] | undefined {
-  const { type } = schema;
-  const values = 'const' in schema ? [schema['const']] : schema['enum'];
-  if (Array.isArray(values)) return values.flatMap(typesOf);
+  const type = schema['type'] ?? base['type'];
+  if (Array.isArray(values)) return values.map((value) => typeOfValue(value));
   if (type === undefined) return undefined;
   const names: unknown[] = [type].flat();
-  return names.flatMap((name) => (name === 'number' ? ['number', 'integer'] : typeof name === 'string' ? name : []));
+  return names.flatMap((name) => (name === 'integer' ? 'number' : typeof name === 'string' ? name : []));
 }
 
-function requiredOf(schema: Schema): unknown[] {
-  // A value of another type need not have it.
-  return schema['type'] === 'object' && Array.isArray(schema['required']) ? schema['required'] : [];
+function typeOfValue(value: unknown): string {
+  return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
 }
 
-function propertyOf(schema: Schema, name: unknown): unknown {
-  const properties = schema['properties'];
-  return isSchema(properties) && typeof name === 'string' ? properties[name] : undefined;
+function isOnly(type: string, one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
+  const both = [one, other].map((types) => types?.every((name) => name === type));
+  return both.includes(true);
+}
+
+/** Returns whether all numbers of `low` are less than those of `high`. */
+function areApart(low: Schema, high: Schema): boolean {
+  const { maximum, exclusiveMaximum } = low;
+  const { minimum, exclusiveMinimum } = high;
+  if (numeric(maximum) && numeric(minimum) && maximum < minimum) return true;
+  if (numeric(exclusiveMaximum) && numeric(minimum) && exclusiveMaximum <= minimum) return true;
+  return numeric(maximum) && numeric(exclusiveMinimum) && maximum <= exclusiveMinimum;
+}
+
+function numeric(value: unknown): value is number {
+  return typeof value === 'number';
+}
+
+function namesOf(schema: Schema): string[] {
+  const { required } = schema;
+  return Array.isArray(required) ? required.filter((name) => typeof name === 'string').slice(0, 64) : [];
+}
+
+/** Returns whether a schema forbids one of the names: by `false`, or by `additionalProperties: false`. */
+function forbids(schema: Schema, names: readonly string[]): boolean {
+  const { properties, additionalProperties, patternProperties } = schema;
+  const known = isSchema(properties) ? properties : {};
+  const isClosed = additionalProperties === false && patternProperties === undefined;
+  return names.some((name) => (Object.hasOwn(known, name) ? known[name] === false : isClosed));
+}
+
+function propertyOf(schema: Schema, name: string): unknown {
+  const { properties } = schema;
+  return isSchema(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
 }

@@ -1,47 +1,49 @@
-import { isSchema, type Schema, schemaError } from './schema-keywords.ts';
-import { placeOf, type SchemaReferences } from './schema-references.ts';
+import { GrammarProblem } from '../constraint/grammar-problem.ts';
+import { isSchema, type Schema } from './schema-keywords.ts';
 
-/** References of a schema at most. */
-const maxReferences = 1000;
+const prefix = '#/$defs/';
 
 /**
- * Checks that a value can be written to its end of each schema that is referred to, and of the whole: not if it requires
- * itself within itself, as a list whose every entry must have a next one.
+ * Checks that a prepared schema allows a finite value, which it does not if it requires itself within itself.
  *
- * @throws DarkroomError `invalid_request` with the place of one that cannot end.
+ * @param definitions referenced schemas by name.
  */
-export function checkEnds(references: SchemaReferences, used: Iterable<string>): void {
-  const refs = ['#', ...used];
-  if (refs.length > maxReferences)
-    throw schemaError('$', `has ${refs.length} references, expected at most ${maxReferences}`);
+export function checkEnds(root: unknown, definitions: Schema): void {
   const ending = new Set<string>();
-  for (let known = -1; known < ending.size;) {
+  const names = Object.keys(definitions);
+  // Each pass finds at least one more; few schemas have long chains of definitions.
+  for (let known = -1; known < ending.size && ending.size < names.length;) {
     known = ending.size;
-    for (const ref of refs) if (!ending.has(ref) && canEnd(references.find(ref, '$'), ending)) ending.add(ref);
+    for (const name of names) if (!ending.has(name) && canEnd(definitions[name], ending)) ending.add(name);
+    if (names.length > 300) break;
   }
-  const endless = refs.find((ref) => !ending.has(ref));
-  if (endless !== undefined)
-    throw schemaError(placeOf(endless), 'requires itself within itself: no text of it has an end');
+  if (names.length <= 300 && !canEnd(root, ending))
+    throw new GrammarProblem('requires itself within itself: no value of it has an end', '$');
 }
 
-/** @param ending references to schemas that can. */
+/** Returns whether a schema allows a finite value. @param ending names of definitions that do. */
 function canEnd(schema: unknown, ending: ReadonlySet<string>): boolean {
   if (!isSchema(schema) || 'enum' in schema || 'const' in schema) return true;
-  if (typeof schema['$ref'] === 'string') return ending.has(schema['$ref']);
-  const branches = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf'];
-  if (Array.isArray(branches)) return branches.some((branch) => canEnd(branch, ending));
-  const types: unknown = schema['type'] ?? ['object', 'array'];
-  const others = [types].flat().some((type) => type !== 'object' && type !== 'array');
-  return others || neededBy(schema).every((needed) => canEnd(needed, ending));
+  const { $ref, allOf, anyOf, oneOf, type } = schema;
+  const all = (list: unknown) => !Array.isArray(list) || list.every((part) => canEnd(part, ending));
+  const some = (list: unknown) => !Array.isArray(list) || list.some((part) => canEnd(part, ending));
+  if (typeof $ref === 'string' && !ending.has($ref.slice(prefix.length))) return false;
+  if (!all(allOf) || !some(anyOf) || !some(oneOf)) return false;
+  const types: unknown[] = [type ?? 'null'].flat();
+  return types.some((name) => {
+    if (name === 'object') return all(neededMembers(schema));
+    return name === 'array' ? all(neededItems(schema)) : true;
+  });
 }
 
-/** Schemas of what an object or an array must have. */
-function neededBy(schema: Schema): unknown[] {
-  const { properties = {}, required = [], items, prefixItems = [], minItems = 0, type } = schema;
+/** Returns the schemas of required properties. */
+function neededMembers({ properties, required, additionalProperties }: Schema): unknown[] {
   const named = isSchema(properties) ? properties : {};
-  const members = (required as string[]).map((name) => named[name] ?? schema['additionalProperties']);
-  const prefix = (Array.isArray(items) ? items : prefixItems) as unknown[];
-  const rest = Array.isArray(items) ? schema['additionalItems'] : items;
-  const entries = [...prefix, rest].slice(0, Number(minItems));
-  return [...(type === 'array' ? [] : members), ...(type === 'object' ? [] : entries)];
+  const names = Array.isArray(required) ? (required as string[]) : [];
+  return names.map((name) => (Object.hasOwn(named, name) ? named[name] : additionalProperties));
+}
+
+/** Returns the schemas of required array items. */
+function neededItems({ prefixItems = [], items, minItems = 0 }: Schema): unknown[] {
+  return [...(prefixItems as unknown[]), items].slice(0, Number(minItems));
 }

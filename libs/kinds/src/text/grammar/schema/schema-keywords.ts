@@ -1,83 +1,113 @@
-import { DarkroomError } from '@darkroom/core';
+import { GrammarProblem, shortJson } from '../constraint/grammar-problem.ts';
+import { regexSource } from '../constraint/regex-source.ts';
+import { stringFormats } from '../constraint/string-formats.ts';
+import type { SchemaCounts } from './schema-limits.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
+/** Keywords of the prepared schema. */
+type Part = Readonly<Record<string, unknown>>;
+/** Prepares a subschema; `step` is its path below the current schema. */
+type Child = (value: unknown, step: string) => unknown;
 
-/** They say nothing of what a text may be. */
-const annotations = new Set(
-  '$schema $id $comment $defs definitions title description default example examples deprecated readOnly writeOnly discriminator'.split(
-    ' ',
-  ),
-);
-
-/** Keywords of each type of value. */
-export const typeKeywords = {
-  object: ['properties', 'required', 'additionalProperties', 'propertyNames'],
-  array: ['items', 'prefixItems', 'additionalItems', 'minItems', 'maxItems'],
-  string: ['minLength', 'maxLength', 'pattern', 'format'],
-  number: ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'],
-  integer: ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'],
-  boolean: [],
-  null: [],
-} as const satisfies Record<string, readonly string[]>;
-
-export type JsonType = keyof typeof typeKeywords;
-
-/** Each of these stands alone, beside annotations; `enum` and `const` also beside `type`. */
-export const wholeKeywords = ['$ref', 'anyOf', 'oneOf', 'allOf', 'enum', 'const'] as const;
-
-const known: readonly string[] = ['type', ...wholeKeywords, ...new Set(Object.values(typeKeywords).flat())];
-
-/** What cannot be done with a schema, and where: `$.properties.age.multipleOf`. */
-export function schemaError(place: string, problem: string): DarkroomError {
-  return new DarkroomError('invalid_request', 'text.schema-grammar', `${place}: ${problem}`);
-}
-
-/**
- * The keywords of a schema that say what a text may be.
- *
- * @throws DarkroomError `invalid_request` naming one that is not known, and its place.
- */
-export function constrainingKeywords(schema: Schema, place: string): string[] {
-  return Object.keys(schema).filter((keyword) => {
-    if (annotations.has(keyword) || keyword.startsWith('x-')) return false;
-    // Said by many who mean nothing by it.
-    if ((keyword === 'uniqueItems' || keyword === 'nullable') && schema[keyword] === false) return false;
-    if (known.includes(keyword)) return true;
-    throw schemaError(`${place}.${keyword}`, `is not supported; of JSON Schema there are ${known.join(', ')}`);
-  });
-}
-
-/** A count that a keyword says. */
-export function countOf(schema: Schema, keyword: string, place: string, otherwise: number): number {
-  const value = schema[keyword] ?? otherwise;
-  if (value === otherwise || (Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31))
-    return value as number;
-  throw schemaError(`${place}.${keyword}`, `is ${shortJson(value)}, expected a whole number, at least 0`);
-}
-
-/** @throws DarkroomError if nothing is between two borders. */
-export function checkOrder(
-  least: number,
-  most: number,
-  { place, keywords }: { place: string; keywords: string },
-): void {
-  if (least > most) throw schemaError(place, `${keywords} leave nothing: ${least} is more than ${most}`);
-}
+const types = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
+const numbers = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'];
+/** Patterns that libraries emit for a format, and replacements without lookahead. A replacement matches less. */
+const knownPatterns = new Map([
+  [
+    String.raw`^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$`,
+    String.raw`^[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$`,
+  ],
+  [
+    String.raw`^(?=.{1,253}\.?$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[-0-9a-zA-Z]{0,61}[0-9a-zA-Z])?)*\.?$`,
+    String.raw`^[a-z0-9]{1,30}(-[a-z0-9]{1,20})?(\.[a-z0-9]{1,30}(-[a-z0-9]{1,20})?){0,3}$`,
+  ],
+]);
 
 export function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The types that a value is of. */
-export function typesOf(value: unknown): JsonType[] {
-  if (value === null) return ['null'];
-  if (Array.isArray(value)) return ['array'];
-  if (typeof value === 'number') return Number.isInteger(value) ? ['integer', 'number'] : ['number'];
-  return [typeof value as JsonType];
+/** Returns the value of `type` as a list. Expands `any` (older drafts) to all types. */
+export function typeList(value: unknown, path: string): string[] {
+  const names: unknown[] = [value].flat();
+  if (names.includes('any')) return types;
+  for (const name of names)
+    if (typeof name !== 'string' || !types.includes(name))
+      throw new GrammarProblem(`is ${shortJson(name)}, expected some of ${types.join(', ')}`, path);
+  if (names.length === 0) throw new GrammarProblem('is an empty list', path);
+  // `number` includes `integer`.
+  return (names as string[]).filter((name) => name !== 'integer' || !names.includes('number'));
 }
 
-/** A value as errors say it. */
-export function shortJson(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'nothing';
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+/** Converts an array keyword, or a limit on a length or count; returns {} for other keywords. */
+export function arrayKeywords(schema: Schema, keyword: string, path: string, child: Child): Part {
+  const value = schema[keyword];
+  const list = (items: readonly unknown[]) => items.map((item, at) => child(item, `${keyword}.${at}`));
+  switch (keyword) {
+    case 'items':
+      return Array.isArray(value) ? { prefixItems: list(value) } : { items: child(value, keyword) };
+    case 'additionalItems':
+      return Array.isArray(schema['items']) ? { items: child(value, keyword) } : {};
+    case 'prefixItems':
+      if (!Array.isArray(value)) throw new GrammarProblem(`is ${shortJson(value)}, expected a list`, path);
+      return { prefixItems: list(value) };
+    case 'minItems':
+    case 'maxItems':
+    case 'minLength':
+    case 'maxLength':
+    case 'minProperties':
+    case 'maxProperties':
+      return { [keyword]: countOf(value, path) };
+    default:
+      return {};
+  }
+}
+
+function countOf(value: unknown, path: string): number {
+  if (Number.isInteger(value) && (value as number) >= 0) return Math.min(value as number, 2 ** 31 - 1);
+  throw new GrammarProblem(`is ${shortJson(value)}, expected a whole number, at least 0`, path);
+}
+
+/** Converts a number keyword; returns {} for others. Draft 4: `exclusiveMinimum: true` makes `minimum` exclusive. */
+export function numberKeywords(schema: Schema, keyword: string, path: string): Part {
+  if (!numbers.includes(keyword)) return {};
+  const value = schema[keyword];
+  const inclusive = { exclusiveMinimum: 'minimum', exclusiveMaximum: 'maximum' }[keyword];
+  if (inclusive !== undefined && typeof value === 'boolean') {
+    const bound = schema[inclusive];
+    return value && typeof bound === 'number' ? { [keyword]: bound } : {};
+  }
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw new GrammarProblem(`is ${shortJson(value)}, expected a number`, path);
+  if (keyword === 'multipleOf' && value <= 0)
+    throw new GrammarProblem(`is ${shortJson(value)}, expected a number above 0`, path);
+  return { [keyword]: value };
+}
+
+/** Converts `pattern` or `format`; returns {} for other keywords. */
+export function stringKeywords(schema: Schema, keyword: string, path: string, counts?: SchemaCounts): Part {
+  const value = schema[keyword];
+  if (keyword === 'format') return formatPart(value, 'pattern' in schema);
+  if (keyword !== 'pattern') return {};
+  if (typeof value !== 'string') throw new GrammarProblem(`is ${shortJson(value)}, expected a text`, path);
+  counts?.countNames([value]);
+  return { pattern: patternSource(value, path, false) };
+}
+
+/** Translates a pattern. @param searched true if a match anywhere suffices, as for names in `patternProperties`. */
+export function patternSource(pattern: string, path: string, searched: boolean): string {
+  try {
+    return `^${regexSource(knownPatterns.get(pattern) ?? pattern, searched)}$`;
+  } catch (error) {
+    throw error instanceof GrammarProblem ? new GrammarProblem(error.message, path) : error;
+  }
+}
+
+/** Converts a format to a pattern. If the schema also has a `pattern`, a string must match both. */
+function formatPart(format: unknown, hasPattern: boolean): Part {
+  const pattern = stringFormats.get(String(format));
+  if (pattern === undefined) return {};
+  if (!hasPattern) return { pattern: `^${regexSource(pattern)}$` };
+  // Drop our pattern for `uri`: the schema's own pattern often matches URIs that ours does not.
+  return format === 'uri' ? { format } : { allOf: [{ type: 'string', pattern: `^${regexSource(pattern)}$` }] };
 }

@@ -1,0 +1,97 @@
+/** Reloads API_KEYS_FILE when it changes, so that keys are revoked or added without a restart. */
+import { stat } from 'node:fs/promises';
+import { setMaxListeners } from 'node:events';
+import { ConfigError } from '@darkroom/config';
+import { type Logger, PeriodicLoop } from '@darkroom/service';
+import { type KeySettings, loadApiKeys } from './api-keys.ts';
+import type { ApiKey } from '../http/api-env.ts';
+
+export interface KeysFileOptions {
+  settings: KeySettings;
+  /** Keys loaded at the start. Updated in place, so that every reader sees changes at once. */
+  keys: Map<string, ApiKey>;
+  log: Logger;
+}
+
+/** Polls the file: mounted secrets are replaced by moving a symlink, which `fs.watch` does not report. */
+const intervalMs = 1000;
+
+const revocations = new WeakMap<ApiKey, AbortController>();
+
+/** Returns a signal that aborts when the key is revoked, which ends its streams. */
+export function revocationOf(key: ApiKey): AbortSignal {
+  return controllerOf(key).signal;
+}
+
+function controllerOf(key: ApiKey): AbortController {
+  const known = revocations.get(key);
+  if (known !== undefined) return known;
+  const controller = new AbortController();
+  // Every open stream of the key listens: not a leak.
+  setMaxListeners(0, controller.signal);
+  revocations.set(key, controller);
+  return controller;
+}
+
+export class KeysFileWatch {
+  readonly #options: KeysFileOptions;
+  #version: string | undefined;
+
+  constructor(options: KeysFileOptions) {
+    this.#options = options;
+  }
+
+  loop(): PeriodicLoop {
+    const { log } = this.#options;
+    return new PeriodicLoop({ name: 'keys file', intervalMs, runOnce: () => this.runOnce(), log });
+  }
+
+  /** Reloads the keys if the file changed. An invalid file is logged once and changes nothing. */
+  async runOnce(): Promise<void> {
+    const { settings, keys, log } = this.#options;
+    const version = await versionOf(settings.apiKeysFile);
+    if (version === this.#version) return;
+    this.#version = version;
+    try {
+      const changes = replaceKeys(keys, loadApiKeys(settings));
+      if (changes.added + changes.removed + changes.changed > 0) log.info(changes, 'API keys reloaded');
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      log.error({ problems: error.problems }, 'API_KEYS_FILE is invalid: previous keys stay active');
+    }
+  }
+}
+
+/** Returns a version that changes with every write: unlike mtime, ctime cannot be set. */
+async function versionOf(path: string | undefined): Promise<string> {
+  if (path === undefined) return '';
+  try {
+    const { ino, size, ctimeNs } = await stat(path, { bigint: true });
+    return `${ino} ${size} ${ctimeNs}`;
+  } catch {
+    return 'missing';
+  }
+}
+
+function replaceKeys(keys: Map<string, ApiKey>, next: ReadonlyMap<string, ApiKey>) {
+  const changes = { added: 0, changed: 0, removed: 0 };
+  for (const [hash, key] of keys) {
+    if (next.has(hash)) continue;
+    keys.delete(hash);
+    controllerOf(key).abort();
+    changes.removed += 1;
+  }
+  for (const [hash, key] of next) {
+    const known = keys.get(hash);
+    if (known !== undefined && isEqual(known, key)) continue;
+    // Changed limits end no stream; reuse the controller so that a later revocation still does.
+    if (known !== undefined) revocations.set(key, controllerOf(known));
+    changes[known === undefined ? 'added' : 'changed'] += 1;
+    keys.set(hash, key);
+  }
+  return changes;
+}
+
+function isEqual(one: ApiKey, other: ApiKey): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

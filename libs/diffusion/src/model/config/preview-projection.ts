@@ -1,0 +1,115 @@
+import type { LatentConfig } from './latent-config.ts';
+
+/** Projects scaled latents z to RGB in 0…1: z · matrix + bias. */
+export interface PreviewProjection {
+  /** [latent channels, 3] */
+  readonly matrix: readonly (readonly [number, number, number])[];
+  readonly bias: readonly [number, number, number];
+}
+
+interface KnownVae extends Pick<LatentConfig, 'channels' | 'scalingFactor' | 'shiftFactor'> {
+  /** Scaled latents to RGB in −1…1, as published. */
+  readonly factors: readonly (readonly [number, number, number])[];
+  readonly bias?: readonly [number, number, number];
+}
+
+/**
+ * VAEs that many models share, identified by how they scale latents. Source of the numbers: `latent_rgb_factors` and
+ * `latent_rgb_factors_bias` in ComfyUI's comfy/latent_formats.py (commit 040a3243), classes SD15, SDXL, SD3 and Flux.
+ */
+const knownVaes: readonly KnownVae[] = [
+  // Stable Diffusion 1.x and 2.x, and models distilled from them
+  {
+    channels: 4,
+    scalingFactor: 0.18215,
+    shiftFactor: 0,
+    factors: [
+      [0.3512, 0.2297, 0.3227],
+      [0.325, 0.4974, 0.235],
+      [-0.2829, 0.1762, 0.2721],
+      [-0.212, -0.2616, -0.7177],
+    ],
+  },
+  // Stable Diffusion XL
+  {
+    channels: 4,
+    scalingFactor: 0.13025,
+    shiftFactor: 0,
+    factors: [
+      [0.3651, 0.4232, 0.4341],
+      [-0.2533, -0.0042, 0.1068],
+      [0.1076, 0.1111, -0.0362],
+      [-0.3165, -0.2492, -0.2188],
+    ],
+    bias: [0.1084, -0.0175, -0.0011],
+  },
+  // Stable Diffusion 3 and 3.5
+  {
+    channels: 16,
+    scalingFactor: 1.5305,
+    shiftFactor: 0.0609,
+    factors: [
+      [-0.0922, -0.0175, 0.0749],
+      [0.0311, 0.0633, 0.0954],
+      [0.1994, 0.0927, 0.0458],
+      [0.0856, 0.0339, 0.0902],
+      [0.0587, 0.0272, -0.0496],
+      [-0.0006, 0.1104, 0.0309],
+      [0.0978, 0.0306, 0.0427],
+      [-0.0042, 0.1038, 0.1358],
+      [-0.0194, 0.002, 0.0669],
+      [-0.0488, 0.013, -0.0268],
+      [0.0922, 0.0988, 0.0951],
+      [-0.0278, 0.0524, -0.0542],
+      [0.0332, 0.0456, 0.0895],
+      [-0.0069, -0.003, -0.081],
+      [-0.0596, -0.0465, -0.0293],
+      [-0.1448, -0.1463, -0.1189],
+    ],
+    bias: [0.2394, 0.2135, 0.1925],
+  },
+  // FLUX.1
+  {
+    channels: 16,
+    scalingFactor: 0.3611,
+    shiftFactor: 0.1159,
+    factors: [
+      [-0.0346, 0.0244, 0.0681],
+      [0.0034, 0.021, 0.0687],
+      [0.0275, -0.0668, -0.0433],
+      [-0.0174, 0.016, 0.0617],
+      [0.0859, 0.0721, 0.0329],
+      [0.0004, 0.0383, 0.0115],
+      [0.0405, 0.0861, 0.0915],
+      [-0.0236, -0.0185, -0.0259],
+      [-0.0245, 0.025, 0.118],
+      [0.1008, 0.0755, -0.0421],
+      [-0.0515, 0.0201, 0.0011],
+      [0.0428, -0.0012, -0.0036],
+      [0.0817, 0.0765, 0.0749],
+      [-0.1264, -0.0522, -0.1103],
+      [-0.028, -0.0881, -0.0499],
+      [-0.1262, -0.0982, -0.0778],
+    ],
+    bias: [-0.0329, -0.0718, -0.0851],
+  },
+];
+
+/** Published factors are rounded to at most five digits. */
+const tolerance = 1e-4;
+
+/** Returns the projection of a VAE that many models share; undefined for any other. */
+export function findPreviewProjection(latents: Omit<LatentConfig, 'factor'>): PreviewProjection | undefined {
+  const known = knownVaes.find(
+    ({ channels, scalingFactor, shiftFactor }) =>
+      channels === latents.channels &&
+      Math.abs(scalingFactor - latents.scalingFactor) < tolerance &&
+      Math.abs(shiftFactor - latents.shiftFactor) < tolerance,
+  );
+  if (known === undefined) return undefined;
+  const { factors, bias: [red, green, blue] = [0, 0, 0] } = known;
+  return {
+    matrix: factors.map(([r, g, b]) => [r / 2, g / 2, b / 2] as const),
+    bias: [(red + 1) / 2, (green + 1) / 2, (blue + 1) / 2],
+  };
+}

@@ -1,0 +1,103 @@
+/** Images over `/v1/images/generations`, as in OpenAI's API reference, with Darkroom's additional fields. */
+import type { RowEvent, RowOutput } from '@darkroom/core';
+import { type ImageInput, imageTypeOf, seedOfImage } from '@darkroom/kinds';
+import type { CallEvent } from '../calls/backend-client.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { unavailable } from '../calls/backend-error.ts';
+import { errorIn, streamFailure } from './upstream-error.ts';
+import type { UpstreamHttp } from './upstream-http.ts';
+
+/** Max size of an event: 16 million pixels of noise as PNG, in base64. */
+const maxEventBytes = 64 * 1024 * 1024;
+const maxPartialImages = 3;
+
+/** Features that a server supports besides the prompt. */
+export interface ImageDialect {
+  /** Accepts seed, steps, guidance and Darkroom's other fields. */
+  hasDarkroomFields: boolean;
+  /** Streams partial images. Servers that do not choose the response format by another field. */
+  hasStream: boolean;
+}
+
+interface ImageCall {
+  model: string;
+  input: ImageInput;
+  index: number;
+}
+
+export async function* runOpenaiImage(
+  http: UpstreamHttp,
+  call: ImageCall & { dialect: ImageDialect },
+  signal: AbortSignal,
+): AsyncGenerator<CallEvent, RowOutput, void> {
+  const { input, index } = call;
+  const path = '/v1/images/generations';
+  const secrets = [input.prompt, input.negativePrompt];
+  const answer = await http.post(path, bodyOf(call), { signal, secrets });
+  const total = input.numInferenceSteps;
+  function* outputOf(data: Uint8Array): Generator<RowEvent, RowOutput> {
+    // Report all steps as done, also for a server that sends no partial images.
+    yield { type: 'progress', done: total, total };
+    const facts = { width: input.width, height: input.height, seed: seedOfImage(input.seed, index) };
+    return { data, contentType: contentTypeOf(data), facts };
+  }
+  if (answer.contentType !== 'text/event-stream') {
+    const [image] = listProperty(await answer.json(maxEventBytes), 'data');
+    const data = bytesOf(image);
+    if (data !== undefined) return yield* outputOf(data);
+    throw unavailable(`answers ${path} without data[0].b64_json`);
+  }
+  for await (const event of answer.events(maxEventBytes)) {
+    const streamError = errorIn(event);
+    if (streamError !== undefined) throw streamFailure(streamError, secrets);
+    const data = bytesOf(event);
+    const type = textProperty(event, 'type') ?? '';
+    if (data !== undefined && type.endsWith('.completed')) return yield* outputOf(data);
+    if (data === undefined || !type.endsWith('.partial_image')) yield undefined;
+    else {
+      const preview = { data, contentType: contentTypeOf(data), facts: {} };
+      yield { type: 'progress', ...stepOf(event, total), preview };
+    }
+  }
+  throw unavailable(`ended an image without image_generation.completed`);
+}
+
+/** Returns the step that a partial image shows. */
+function stepOf(event: unknown, total: number): { done: number; total: number } {
+  const partial = numberProperty(event, 'partial_image_index') ?? 0;
+  return { done: numberProperty(event, 'step') ?? partial + 1, total: numberProperty(event, 'total_steps') ?? total };
+}
+
+function bodyOf({ model, input, index, dialect }: ImageCall & { dialect: ImageDialect }): object {
+  const { width, height, outputFormat, outputCompression, previewEvery, numInferenceSteps: steps } = input;
+  const shown = previewEvery === 0 ? 0 : Math.min(maxPartialImages, Math.floor((steps - 1) / previewEvery));
+  return {
+    model,
+    prompt: input.prompt,
+    n: 1,
+    size: `${width}x${height}`,
+    ...(dialect.hasStream
+      ? { stream: true, partial_images: shown, output_format: outputFormat }
+      : { response_format: 'b64_json' }),
+    ...(dialect.hasDarkroomFields && {
+      output_compression: outputCompression,
+      seed: seedOfImage(input.seed, index),
+      num_inference_steps: steps,
+      guidance_scale: input.guidanceScale,
+      guidance_rescale: input.guidanceRescale,
+      ...(input.negativePrompt !== '' && { negative_prompt: input.negativePrompt }),
+    }),
+  };
+}
+
+function bytesOf(value: unknown): Uint8Array | undefined {
+  const text = fieldOf(value, 'b64_json');
+  return typeof text === 'string' && text !== '' ? Buffer.from(text, 'base64') : undefined;
+}
+
+/** Detects the type by the first bytes: it may differ from the requested one. */
+function contentTypeOf(data: Uint8Array): string {
+  const type = imageTypeOf(data);
+  if (type !== undefined) return type;
+  throw unavailable(`sent ${data.byteLength} bytes as an image, expected PNG, JPEG or WebP`);
+}
