@@ -147,10 +147,17 @@ it('pauses a model, whose requests then stay queued, and resumes it', async () =
 });
 
 it('restarts the workers of a model', async () => {
+  const loadedSince = async () => {
+    const workers = await readWorkers(system.store, 'emoji-sd', 2);
+    return workers.filter(({ isLoaded }) => isLoaded).map(({ registeredAtMs }) => registeredAtMs);
+  };
+  const [before] = await loadedSince();
   const page = await openAsOlga();
   await page.getByRole('button', { name: 'Restart emoji-sd' }).click();
   const expected = 'The workers of emoji-sd restart with its current files';
   await expect.poll(() => page.getByRole('log').textContent(), pollOptions).toContain(expected);
+  // A fresh worker took the place of the only one; until then the model has none.
+  await expect.poll(async () => (await loadedSince()).map((at) => at > before!), pollOptions).toEqual([true]);
 });
 
 it('shows the Forget button only for models without workers, and forgets such a model', async () => {
