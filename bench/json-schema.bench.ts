@@ -9,7 +9,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { it } from 'vitest';
 import { readTextModelDirectory } from '@darkroom/language';
 import { constraintToLark } from '../libs/kinds/src/text/grammar/constraint/constraint-lark.ts';
-import { GrammarProblem } from '../libs/kinds/src/text/grammar/constraint/grammar-problem.ts';
+import { GrammarProblem } from '../libs/kinds/src/text/grammar/schema/grammar-problem.ts';
 import { engineModule, GrammarEngine } from '../libs/kinds/src/text/grammar/engine/grammar-engine.ts';
 import { Matchers } from '../libs/kinds/src/text/grammar/engine/matchers.ts';
 import { publishAtEnd } from './publish.ts';

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 /** Packages whose cycles are not resolved yet. */
-const unresolved = new Set(['libs/kinds', 'libs/client', 'apps/worker']);
+const unresolved = new Set(['apps/worker']);
 
 const importPattern = /\bfrom '(?<from>\.[^']+)'|\bimport\('(?<dynamic>\.[^']+)'\)|^import '(?<bare>\.[^']+)'/gm;
 

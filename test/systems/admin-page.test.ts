@@ -146,11 +146,13 @@ it('pauses a model, whose requests then stay queued, and resumes it', async () =
   expect(await page.getByRole('log').textContent()).toMatch(/emoji-sd is paused.*emoji-sd is resumed/s);
 });
 
+/** Returns when each loaded worker of emoji-sd registered, ms. */
+async function loadedSince(): Promise<number[]> {
+  const workers = await readWorkers(system.store, 'emoji-sd', 2);
+  return workers.filter(({ isLoaded }) => isLoaded).map(({ registeredAtMs }) => registeredAtMs);
+}
+
 it('restarts the workers of a model', async () => {
-  const loadedSince = async () => {
-    const workers = await readWorkers(system.store, 'emoji-sd', 2);
-    return workers.filter(({ isLoaded }) => isLoaded).map(({ registeredAtMs }) => registeredAtMs);
-  };
   const [before] = await loadedSince();
   const page = await openAsOlga();
   await page.getByRole('button', { name: 'Restart emoji-sd' }).click();

@@ -10,7 +10,7 @@ import {
 import { ClientError, isResponseLost } from './client-error.ts';
 import { requestPath, retrying, sendForJson } from './http.ts';
 import { type Call, type ClientOptions, type SignalOptions, type SubmitOptions, withDefaults } from './options.ts';
-import { fetchInput, fetchImage } from './images/images.ts';
+import { fetchInput, fetchImage } from './images.ts';
 import type { AnyRequestId, ImageRequest, RequestKind, TextRequest } from './requests.ts';
 import type { RequestEvent } from './stream-event.ts';
 import { streamRequest } from './stream.ts';

@@ -1,11 +1,11 @@
 import { ClientError } from './client-error.ts';
 import { concatenate } from './http.ts';
 import type { Call } from './options.ts';
-import { fetchImage } from './images/images.ts';
+import { fetchImage } from './images.ts';
 import type { ImageChunkEvent } from './api-types.ts';
 import { resumeEvents } from './resume-events.ts';
 import type { ImageEvent, RequestEvent } from './stream-event.ts';
-import { createTextReader } from './texts/texts.ts';
+import { createTextReader } from './texts.ts';
 
 /** The received chunks of each incomplete image. */
 type OpenImages = Map<number, Uint8Array[]>;

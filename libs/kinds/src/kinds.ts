@@ -1,5 +1,5 @@
 import type { ModelCard } from '@darkroom/core';
-import type { Kind } from './kind.ts';
+import type { Kind } from './request/kind.ts';
 import { imageKind } from './image/image.ts';
 import { text } from './text/text.ts';
 

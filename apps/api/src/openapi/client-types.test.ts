@@ -55,5 +55,5 @@ it('the types of the client are those of the OpenAPI document; `npm run generate
 it('the client, which has no dependency on other packages, contains a copy of the text log of libs/core', async () => {
   const source = new URL('../../../../libs/core/src/request/output-text.ts', import.meta.url);
   const copy = `// Generated from libs/core by \`npm run generate\`. Do not edit.\n${await readFile(source, 'utf8')}`;
-  await expect(copy).toMatchFileSnapshot(`${client}/texts/output-text.ts`);
+  await expect(copy).toMatchFileSnapshot(`${client}/output-text.ts`);
 });

@@ -4,8 +4,8 @@
  * of the model.
  */
 import { z } from 'zod';
-import { finiteNumber, textField, integerField } from '../field-types.ts';
-import { ignoredFields, maxSeed, requestFields } from '../request-fields.ts';
+import { finiteNumber, textField, integerField } from '../request/field-types.ts';
+import { ignoredFields, maxSeed, requestFields } from '../request/request-fields.ts';
 import { outputFormats } from './image-input.ts';
 import { upscales } from './upscale.ts';
 

@@ -1,7 +1,7 @@
 /** Views of image requests for polls, streams, webhooks and the list of models. */
 import type { OutputInfo, OutputProgress, RequestSnapshot } from '@darkroom/core';
 import { z } from 'zod';
-import type { EventView, EventViewOptions, KindEvent, ResultViewOptions } from '../kind.ts';
+import type { EventView, EventViewOptions, KindEvent, ResultViewOptions } from '../request/kind.ts';
 import { type ImageAttachment, imageAttachments, type ImageCard, type ImageInput, seedOfImage } from './image-input.ts';
 import { loraSchema, loraView } from './lora-view.ts';
 import { embedField, imageRequestSchema, upscaleField } from './image-request-schema.ts';

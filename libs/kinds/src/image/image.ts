@@ -1,4 +1,4 @@
-import type { Kind } from '../kind.ts';
+import type { Kind } from '../request/kind.ts';
 import { type ImageCard, imageCost, type ImageInput, imageShapeKey, imageSteps } from './image-input.ts';
 import { type ImageBody, imageRequestSchema } from './image-request-schema.ts';
 import { imageViews } from './image-views.ts';

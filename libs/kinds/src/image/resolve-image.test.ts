@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestPolicy } from '../request-fields.ts';
+import type { RequestPolicy } from '../request/request-fields.ts';
 import type { ImageCard } from './image-input.ts';
 import { resolveImage } from './resolve-image.ts';
 

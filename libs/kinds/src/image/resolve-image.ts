@@ -1,7 +1,7 @@
 import { type FieldProblem, invalidValue } from '@darkroom/core';
-import type { ResolveResult } from '../kind.ts';
-import type { RequestPolicy } from '../request-fields.ts';
-import { resolveBody } from '../resolve-body.ts';
+import type { ResolveResult } from '../request/kind.ts';
+import type { RequestPolicy } from '../request/request-fields.ts';
+import { resolveBody } from '../request/resolve-body.ts';
 import { findScheduler } from './find-scheduler.ts';
 import { defaultStrength, maxLoraRank, type ImageAttachment, type ImageCard, type ImageInput } from './image-input.ts';
 import {

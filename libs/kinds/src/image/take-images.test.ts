@@ -1,11 +1,11 @@
 /** Bodies with input images: validation, the output size and the resolved input. */
 import { describe, expect, it } from 'vitest';
-import type { ResolveResult } from '../kind.ts';
-import type { RequestPolicy } from '../request-fields.ts';
+import type { ResolveResult } from '../request/kind.ts';
+import type { RequestPolicy } from '../request/request-fields.ts';
 import type { ImageAttachment, ImageCard, ImageInput } from './image-input.ts';
-import { fittingSize } from './image-size.ts';
 import { imageKind } from './image.ts';
-import type { ReadImages } from './brought-images.ts';
+import { fittingSize } from './take-images.ts';
+import type { ReadImages } from '../request/brought-images.ts';
 
 const card: ImageCard = {
   id: 'tiny',

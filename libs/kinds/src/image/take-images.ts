@@ -1,8 +1,8 @@
-import type { ResolveResult } from '../kind.ts';
-import type { RequestPolicy } from '../request-fields.ts';
+import type { ResolveResult } from '../request/kind.ts';
+import type { RequestPolicy } from '../request/request-fields.ts';
 import { defaultStrength, type ImageCard, type ImageInput } from './image-input.ts';
 import type { ImageBody } from './image-request-schema.ts';
-import { fittingSize } from './image-size.ts';
+import type { ImageSize } from '../request/brought-images.ts';
 import { maxUpscaledSide, outputSize } from './upscale.ts';
 
 /** Loads the images of a valid request, and validates it with their sizes. */
@@ -31,4 +31,19 @@ export async function takeImages(
   const strength = body.strength ?? defaultStrength(hasMask);
   const input: ImageInput = { ...request.input, ...size, ...(hasMask ? { mask: true } : {}), strength };
   return { status: 'resolved', request: { ...request, input, attachments } };
+}
+
+/**
+ * Returns the output size for an input image: its size, scaled into the limits of the model. Keeps the aspect ratio as
+ * far as multiples and limits allow; the image is later scaled to fill the size and cropped.
+ */
+export function fittingSize({ width, height }: ImageSize, { min, max, multiple }: ImageCard['sizes']): ImageSize {
+  const [shortest, longest] = [Math.min(width, height), Math.max(width, height)];
+  const scale = longest > max ? max / longest : Math.max(1, min / shortest);
+  const sideOf = (pixels: number): number => {
+    const floored = Math.floor(Math.round(pixels * scale) / multiple) * multiple;
+    const [minSide, maxSide] = [Math.ceil(min / multiple) * multiple, Math.floor(max / multiple) * multiple];
+    return Math.min(Math.max(floored, minSide), maxSide);
+  };
+  return { width: sideOf(width), height: sideOf(height) };
 }

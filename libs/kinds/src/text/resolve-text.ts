@@ -1,16 +1,16 @@
 import { type FieldProblem, invalidValue } from '@darkroom/core';
-import type { ResolveResult } from '../kind.ts';
-import type { RequestPolicy } from '../request-fields.ts';
-import { resolveBody } from '../resolve-body.ts';
+import type { ResolveResult } from '../request/kind.ts';
+import type { RequestPolicy } from '../request/request-fields.ts';
+import { resolveBody } from '../request/resolve-body.ts';
 import type { PromptJob, PromptRead } from './codec/read-prompt.ts';
 import type { TextCodec } from './codec/text-codec.ts';
-import { formProblems } from './form/form-problems.ts';
+import { formProblems } from './form-problems.ts';
 import { formOf, toolsInUse } from './form/form-schema.ts';
-import { remainingTokens, type TextCard } from './text-card.ts';
-import type { TextInput } from './text-input.ts';
-import { sizeProblems } from './text-limits.ts';
+import { remainingTokens, type TextCard } from './form/text-card.ts';
+import type { TextInput } from './form/text-input.ts';
+import { sizeProblems } from './form/text-limits.ts';
 import { charactersOf, foreignTextFields, seedOf, type TextBody, textSchema } from './text-schema.ts';
-import type { UpstreamTextCard } from './upstream/upstream-text.ts';
+import type { UpstreamTextCard } from './upstream-text.ts';
 
 /**
  * Factor by which normalizers and templates may shorten a text: a text with more than this many times the characters of

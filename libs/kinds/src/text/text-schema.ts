@@ -1,9 +1,9 @@
 /** Schema of the body of `POST /v1/predict` for text models. Compatible routes convert their bodies to it. */
 import { z } from 'zod';
-import { finiteNumber, textField, integerField } from '../field-types.ts';
-import { ignoredFields, requestFields } from '../request-fields.ts';
+import { finiteNumber, textField, integerField } from '../request/field-types.ts';
+import { ignoredFields, requestFields } from '../request/request-fields.ts';
 import { formFields, functionName } from './form/form-schema.ts';
-import { biasExpected, maxMessages, maxTextCharacters, maxTokenId, promptExpected } from './text-limits.ts';
+import { biasExpected, maxMessages, maxTextCharacters, maxTokenId, promptExpected } from './form/text-limits.ts';
 
 /** Maximum texts per request; each takes slots of its own. */
 export const maxTexts = 10;

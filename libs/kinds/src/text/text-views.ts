@@ -1,13 +1,13 @@
 /** Views of text requests for polls, streams, webhooks and the list of models. */
 import type { Metadata, OutputInfo, OutputProgress, RequestSnapshot } from '@darkroom/core';
 import type { z } from 'zod';
-import type { EventView, KindEvent, ResultViewOptions } from '../kind.ts';
+import type { EventView, KindEvent, ResultViewOptions } from '../request/kind.ts';
 import { readCalls } from './form/call-reader.ts';
 import { type ToolCallView, toolCallView } from './form/tool-call-view.ts';
-import type { TextCard } from './text-card.ts';
-import type { TextInput, TextOutputFacts } from './text-input.ts';
+import type { TextCard } from './form/text-card.ts';
+import type { TextInput, TextOutputFacts } from './form/text-input.ts';
 import type { textModelShape, textRequestShape, textResultShape } from './text-view-shapes.ts';
-import { isForUpstream, type UpstreamTextCard, type UpstreamTextInput } from './upstream/upstream-text.ts';
+import { isForUpstream, type UpstreamTextCard, type UpstreamTextInput } from './upstream-text.ts';
 
 type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
 

@@ -1,23 +1,18 @@
-import type { Demand, Kind, ResolveResult } from '../kind.ts';
-import type { RequestPolicy } from '../request-fields.ts';
+import type { Demand, Kind, ResolveResult } from '../request/kind.ts';
+import type { RequestPolicy } from '../request/request-fields.ts';
 import { PromptReader } from './codec/prompt-reader.ts';
 import { createTextCodec, type TextCodec } from './codec/text-codec.ts';
-import { type ConstraintChecks, constraintOf } from './form/form-constraint.ts';
+import { type ConstraintChecks, constraintOf } from './form-constraint.ts';
 import { GrammarChecks } from './grammar/grammar-checks.ts';
 import { resolveText } from './resolve-text.ts';
-import type { TextCard } from './text-card.ts';
-import { textCost, type TextInput } from './text-input.ts';
+import type { TextCard } from './form/text-card.ts';
+import { textCost, type TextInput } from './form/text-input.ts';
 import { textSchema } from './text-schema.ts';
 import { textEventView, textModelView, textProgressView, textRequestView, textResultView } from './text-views.ts';
 import type { StoredTextInput } from './text-views.ts';
-import { resolveUpstreamText } from './upstream/resolve-upstream-text.ts';
-import { upstreamTextDemand } from './upstream/upstream-text-demand.ts';
-import {
-  isForUpstream,
-  removePrivateFields,
-  type UpstreamTextCard,
-  type UpstreamTextInput,
-} from './upstream/upstream-text.ts';
+import { resolveUpstreamText } from './resolve-upstream-text.ts';
+import { upstreamTextDemand } from './upstream-text-demand.ts';
+import { isForUpstream, removePrivateFields, type UpstreamTextCard, type UpstreamTextInput } from './upstream-text.ts';
 
 /** Maximum codecs in memory; the least recently used is evicted. */
 const maxCodecs = 16;

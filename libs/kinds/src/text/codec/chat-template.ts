@@ -1,7 +1,7 @@
 import { Template } from '@huggingface/jinja';
 import { DarkroomError } from '@darkroom/core';
 import { type CallMarkup, findCallMarkup } from '../form/call-markup.ts';
-import type { ChatMessage } from './chat-message.ts';
+import type { ChatMessage } from '../form/chat-message.ts';
 
 export interface RenderChatOptions {
   /** Tools in OpenAI's format: `{type: 'function', function: {name, description, parameters}}`. */

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ChatMessage } from './chat-message.ts';
+import type { ChatMessage } from '../form/chat-message.ts';
 import { PromptReader } from './prompt-reader.ts';
 import { PromptThread } from './prompt-thread.ts';
 import type { PromptJob, PromptRead } from './read-prompt.ts';

@@ -1,6 +1,6 @@
 import { DarkroomError, OwnerTurns } from '@darkroom/core';
-import type { Requester } from '../../request-fields.ts';
-import { weightOf } from '../text-limits.ts';
+import type { Requester } from '../../request/request-fields.ts';
+import { weightOf } from '../form/text-limits.ts';
 import { PromptThread } from './prompt-thread.ts';
 import { type PromptJob, type PromptRead, readPrompt, renderJob } from './read-prompt.ts';
 import type { TextCodec } from './text-codec.ts';

@@ -1,5 +1,5 @@
 import { DarkroomError } from '@darkroom/core';
-import type { ChatMessage } from './chat-message.ts';
+import type { ChatMessage } from '../form/chat-message.ts';
 import type { TextCodec } from './text-codec.ts';
 
 /** A prompt to read: a text, or messages to render with the model's template. */

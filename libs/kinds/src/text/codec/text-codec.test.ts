@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { ChatMessage } from './chat-message.ts';
+import type { ChatMessage } from '../form/chat-message.ts';
 import { IncrementalDetokenizer } from './incremental-detokenizer.ts';
 import { createTextCodec, encodeTextCodecFiles } from './text-codec.ts';
 

@@ -5,7 +5,7 @@
 import { DarkroomError } from '@darkroom/core';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { z } from 'zod';
-import type { ChatMessage } from './chat-message.ts';
+import type { ChatMessage } from '../form/chat-message.ts';
 import { type ChatTemplate, createChatTemplate, type RenderChatOptions } from './chat-template.ts';
 import { IncrementalDetokenizer, type TokenTexts } from './incremental-detokenizer.ts';
 import { createTokenBytes, type DecoderConfig } from './token-bytes.ts';

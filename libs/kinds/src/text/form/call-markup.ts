@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../codec/chat-message.ts';
+import type { ChatMessage } from './chat-message.ts';
 
 /** Markup of a model's tool calls, detected from its chat template. Arguments are a JSON object. */
 export interface CallMarkup {

@@ -1,7 +1,7 @@
 /** Fields for output formats and tools, as in OpenAI's chat completions. */
 import { z } from 'zod';
-import { textField } from '../../field-types.ts';
-import { maxTools } from '../text-limits.ts';
+import { textField } from '../../request/field-types.ts';
+import { maxTools } from './text-limits.ts';
 
 const maxGrammarCharacters = 100_000;
 const maxRegexCharacters = 10_000;

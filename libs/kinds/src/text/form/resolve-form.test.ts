@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import type { RequestSnapshot } from '@darkroom/core';
 import { toolTemplate } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import type { RequestPolicy } from '../../request-fields.ts';
+import type { RequestPolicy } from '../../request/request-fields.ts';
 import { encodeTextCodecFiles } from '../codec/text-codec.ts';
-import type { TextCard } from '../text-card.ts';
-import type { TextInput } from '../text-input.ts';
+import type { TextCard } from './text-card.ts';
+import type { TextInput } from './text-input.ts';
 import { text } from '../text.ts';
 
 const model = new URL('../../../../../models/emoji-writer/', import.meta.url);

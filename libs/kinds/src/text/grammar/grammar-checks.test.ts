@@ -1,6 +1,6 @@
 /** Accepted and rejected constraints, and fairness between owners. Uses the built thread: run `npm run build` first. */
 import { afterAll, describe, expect, it } from 'vitest';
-import type { TextConstraint } from '../text-input.ts';
+import type { TextConstraint } from '../form/text-input.ts';
 import { GrammarChecks } from './grammar-checks.ts';
 
 const ofSchema = (schema: unknown): TextConstraint => ({ type: 'json_schema', json_schema: schema });

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { DarkroomError, OwnerTurns } from '@darkroom/core';
-import type { TextConstraint } from '../text-input.ts';
-import { grammarError } from './constraint/grammar-problem.ts';
-import type { GrammarAnswer } from './grammar-message.ts';
+import type { TextConstraint } from '../form/text-input.ts';
+import { grammarError } from './schema/grammar-problem.ts';
+import type { GrammarAnswer } from './engine/grammar-message.ts';
 import { threadCpuMs } from './thread-cpu.ts';
 import { ThreadLink } from './thread-link.ts';
 

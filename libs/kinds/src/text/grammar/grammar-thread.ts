@@ -1,9 +1,9 @@
 /** Entry of the threads that compile grammars and match texts. */
 import { type MessagePort, workerData } from 'node:worker_threads';
 import { createTextCodec } from '../codec/text-codec.ts';
-import type { TextConstraint } from '../text-input.ts';
+import type { TextConstraint } from '../form/text-input.ts';
 import { constraintToLark } from './constraint/constraint-lark.ts';
-import { GrammarProblem } from './constraint/grammar-problem.ts';
+import { GrammarProblem } from './schema/grammar-problem.ts';
 import { GrammarEngine, type EngineVocabulary } from './engine/grammar-engine.ts';
 import { Matchers } from './engine/matchers.ts';
 import type {
@@ -12,7 +12,7 @@ import type {
   GrammarQuestion,
   GrammarThreadData,
   GrammarVocabulary,
-} from './grammar-message.ts';
+} from './engine/grammar-message.ts';
 import { kernelThreadId } from './thread-cpu.ts';
 
 const { port, vocabulary, maxBytes } = workerData as GrammarThreadData;

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createTextCodec, encodeTextCodecFiles } from '../codec/text-codec.ts';
-import type { TextConstraint } from '../text-input.ts';
+import type { TextConstraint } from '../form/text-input.ts';
 import { Grammars, type TextMatcher } from './grammars.ts';
 
 const model = resolve(import.meta.dirname, '../../../../../models/emoji-writer');

@@ -1,6 +1,6 @@
 import { WakeSignal } from '@darkroom/core';
-import type { TextConstraint } from '../text-input.ts';
-import type { AllowedTokens, GrammarAnswer, GrammarQuestion, GrammarVocabulary } from './grammar-message.ts';
+import type { TextConstraint } from '../form/text-input.ts';
+import type { AllowedTokens, GrammarAnswer, GrammarQuestion, GrammarVocabulary } from './engine/grammar-message.ts';
 import { ThreadLink } from './thread-link.ts';
 
 export interface GrammarsOptions {

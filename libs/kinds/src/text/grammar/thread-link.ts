@@ -7,7 +7,7 @@ import type {
   GrammarQuestion,
   GrammarThreadData,
   GrammarVocabulary,
-} from './grammar-message.ts';
+} from './engine/grammar-message.ts';
 
 // Always the built entry: Node does not run TypeScript. Run `npm run build` before tests of the sources.
 const builtFolder = import.meta.url.endsWith('.ts') ? '../../../dist/text/grammar' : '.';

@@ -1,9 +1,9 @@
-import type { TextConstraint } from '../../text-input.ts';
+import type { TextConstraint } from '../../form/text-input.ts';
 import { prepareSchema } from '../schema/prepare-schema.ts';
 import { gbnfToLark } from './gbnf-lark.ts';
-import { GrammarProblem } from './grammar-problem.ts';
+import { GrammarProblem } from '../schema/grammar-problem.ts';
 import { LarkRules } from './lark-rules.ts';
-import { regexSource } from './regex-source.ts';
+import { regexSource } from '../schema/regex-source.ts';
 
 type Tag = Extract<TextConstraint, { type: 'tag' }>;
 

@@ -1,4 +1,4 @@
-import { GrammarProblem } from './grammar-problem.ts';
+import { GrammarProblem } from '../schema/grammar-problem.ts';
 import type { LarkRules } from './lark-rules.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { GrammarProblem } from '../constraint/grammar-problem.ts';
+import { GrammarProblem } from '../schema/grammar-problem.ts';
 import { WebAssembly, type WebAssemblyMemory, type WebAssemblyModule } from './web-assembly.ts';
 
 /** Exported functions of tools/grammar-engine. */

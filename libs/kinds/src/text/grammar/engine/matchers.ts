@@ -1,5 +1,5 @@
-import { GrammarProblem } from '../constraint/grammar-problem.ts';
-import type { AllowedTokens } from '../grammar-message.ts';
+import { GrammarProblem } from '../schema/grammar-problem.ts';
+import type { AllowedTokens } from './grammar-message.ts';
 import type { GrammarEngine } from './grammar-engine.ts';
 
 /** Maximum cached grammars; the least recently used is evicted. */

@@ -1,4 +1,4 @@
-import { GrammarProblem } from '../constraint/grammar-problem.ts';
+import { GrammarProblem } from './grammar-problem.ts';
 import { isSchema, type Schema } from './schema-keywords.ts';
 
 const prefix = '#/$defs/';

@@ -2,7 +2,7 @@
  * Prepares a client's JSON Schema for llguidance: drops annotations, converts older drafts to 2020-12, moves references
  * into `$defs`, translates patterns, and rejects unsupported keywords with their path.
  */
-import { GrammarProblem, shortJson } from '../constraint/grammar-problem.ts';
+import { GrammarProblem, shortJson } from './grammar-problem.ts';
 import { checkEnds } from './endless-schemas.ts';
 import { expandConditions } from './schema-conditions.ts';
 import { SchemaCounts } from './schema-limits.ts';

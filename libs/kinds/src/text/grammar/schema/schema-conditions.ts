@@ -1,5 +1,5 @@
 /** Rewrites conditions of a schema into keywords that llguidance supports; the result never allows more values. */
-import { GrammarProblem } from '../constraint/grammar-problem.ts';
+import { GrammarProblem } from './grammar-problem.ts';
 import { areDisjoint } from './disjoint-schemas.ts';
 import { isSchema, type Schema, typeList } from './schema-keywords.ts';
 

@@ -1,6 +1,6 @@
-import { GrammarProblem, shortJson } from '../constraint/grammar-problem.ts';
-import { regexSource } from '../constraint/regex-source.ts';
-import { stringFormats } from '../constraint/string-formats.ts';
+import { GrammarProblem, shortJson } from './grammar-problem.ts';
+import { regexSource } from './regex-source.ts';
+import { stringFormats } from './string-formats.ts';
 import type { SchemaCounts } from './schema-limits.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import { GrammarProblem, shortJson } from '../constraint/grammar-problem.ts';
+import { GrammarProblem, shortJson } from './grammar-problem.ts';
 
 /** Limits of one schema. OpenAI's: 10 levels, 5,000 properties, 1,000 enum values, 120,000 characters of names. */
 export const schemaLimits = {

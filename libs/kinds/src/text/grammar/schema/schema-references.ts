@@ -1,4 +1,4 @@
-import { GrammarProblem, shortJson } from '../constraint/grammar-problem.ts';
+import { GrammarProblem, shortJson } from './grammar-problem.ts';
 
 /** Resolves references within one schema: JSON pointers, anchors, and identifiers. */
 export class SchemaReferences {

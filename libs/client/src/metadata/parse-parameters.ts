@@ -1,4 +1,4 @@
-import type { ImageRequest } from '../../requests.ts';
+import type { ImageRequest } from '../requests.ts';
 
 /** Darkroom's schedulers by Stable Diffusion web UI's names, in lower case. */
 const schedulers: Readonly<Record<string, string>> = {

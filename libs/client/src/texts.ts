@@ -1,9 +1,9 @@
-import type { RequestView } from '../answers.ts';
-import { ClientError } from '../client-error.ts';
-import { requestPath, retrying, sendForJson } from '../http.ts';
-import type { Call } from '../options.ts';
-import type { DeltaEvent, ResetEvent, SnapshotEvent, TextEndEvent } from '../api-types.ts';
-import type { TextEvent } from '../stream-event.ts';
+import type { RequestView } from './answers.ts';
+import { ClientError } from './client-error.ts';
+import { requestPath, retrying, sendForJson } from './http.ts';
+import type { Call } from './options.ts';
+import type { DeltaEvent, ResetEvent, SnapshotEvent, TextEndEvent } from './api-types.ts';
+import type { TextEvent } from './stream-event.ts';
 import { textAfter } from './output-text.ts';
 
 /** The state of a text, built from its events. */

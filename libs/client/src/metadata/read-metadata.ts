@@ -1,4 +1,4 @@
-import type { ImageRequest } from '../../requests.ts';
+import type { ImageRequest } from '../requests.ts';
 import { textsOf } from './file-texts.ts';
 import { parseParameters } from './parse-parameters.ts';
 

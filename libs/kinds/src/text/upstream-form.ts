@@ -1,8 +1,8 @@
 /** Output formats and tools of upstream models: forwarded if the server supports them. */
 import { type FieldProblem, invalidValue } from '@darkroom/core';
-import { formProblems } from '../form/form-problems.ts';
-import { formOf, toolsInUse } from '../form/form-schema.ts';
-import type { TextBody } from '../text-schema.ts';
+import { formProblems } from './form-problems.ts';
+import { formOf, toolsInUse } from './form/form-schema.ts';
+import type { TextBody } from './text-schema.ts';
 import type { UpstreamTextCard, UpstreamTextInput } from './upstream-text.ts';
 
 const noCalls = { reason: 'its server has no tools' };

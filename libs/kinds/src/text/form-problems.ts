@@ -1,8 +1,8 @@
 import { type FieldProblem, invalidValue } from '@darkroom/core';
-import type { TextCodec } from '../codec/text-codec.ts';
-import type { TextCard } from '../text-card.ts';
-import type { UpstreamTextCard } from '../upstream/upstream-text.ts';
-import { formOf, mustCall, type TextForm, toolsInUse, exclusiveFormsIn } from './form-schema.ts';
+import type { TextCodec } from './codec/text-codec.ts';
+import type { TextCard } from './form/text-card.ts';
+import type { UpstreamTextCard } from './upstream-text.ts';
+import { formOf, mustCall, type TextForm, toolsInUse, exclusiveFormsIn } from './form/form-schema.ts';
 
 type FormRequest = TextForm & {
   ignore_eos?: boolean | undefined;

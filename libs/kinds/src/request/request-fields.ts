@@ -1,7 +1,7 @@
 /** Request fields of every kind, and the resolved request. */
 import type { WebhookRequest } from '@darkroom/core';
 import { z } from 'zod';
-import type { ReadImages } from './image/brought-images.ts';
+import type { ReadImages } from './brought-images.ts';
 import { finiteNumber, textField, integerField } from './field-types.ts';
 import { webhookFields } from './webhook-fields.ts';
 

@@ -1,7 +1,11 @@
 /** Interface of the API's image loader, for bodies that reference images. */
 import type { FieldProblem } from '@darkroom/core';
-import type { ImageAttachment } from './image-input.ts';
-import type { ImageSize } from './image-size.ts';
+
+/** Size in pixels. */
+export interface ImageSize {
+  width: number;
+  height: number;
+}
 
 /** References to images in a body: URLs or parts of the form. */
 export interface ImageSources {
@@ -11,7 +15,7 @@ export interface ImageSources {
 
 /** Loaded images. `attachments`: PNGs of exactly `size`, the image in RGB, the mask in grayscale. */
 export type ImagesResult =
-  | { status: 'read'; size: ImageSize; attachments: ReadonlyMap<ImageAttachment, Uint8Array> }
+  | { status: 'read'; size: ImageSize; attachments: ReadonlyMap<'image' | 'mask', Uint8Array> }
   | { status: 'invalid'; problems: readonly FieldProblem[] };
 
 /**

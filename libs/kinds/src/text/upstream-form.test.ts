@@ -1,7 +1,7 @@
 /** Output formats and tools for models of upstream servers: what is forwarded and what is rejected. */
 import { describe, expect, it } from 'vitest';
-import type { RequestPolicy } from '../../request-fields.ts';
-import { text } from '../text.ts';
+import type { RequestPolicy } from '../request/request-fields.ts';
+import { text } from './text.ts';
 import { type UpstreamTextCard, type UpstreamTextInput, writtenCalls } from './upstream-text.ts';
 
 const card: UpstreamTextCard = {

@@ -1,5 +1,5 @@
-import type { CallMarkup } from './form/call-markup.ts';
-import type { TextForm } from './form/form-schema.ts';
+import type { CallMarkup } from './call-markup.ts';
+import type { TextForm } from './form-schema.ts';
 
 interface Tag {
   readonly type: 'tag';

@@ -1,6 +1,6 @@
-import type { ImageInfo, Image } from '../answers.ts';
-import { connectionError, readBytes, retrying, send } from '../http.ts';
-import type { Call } from '../options.ts';
+import type { ImageInfo, Image } from './answers.ts';
+import { connectionError, readBytes, retrying, send } from './http.ts';
+import type { Call } from './options.ts';
 
 /** Returns an image with the bytes from its url. */
 export function fetchImage<Info extends ImageInfo>(call: Call, image: Info): Promise<Info & Image> {

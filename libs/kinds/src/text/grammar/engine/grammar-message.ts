@@ -1,6 +1,6 @@
 /** Messages between a process and its grammar threads. A thread answers the questions in order. */
 import type { MessagePort } from 'node:worker_threads';
-import type { WebAssemblyModule } from './engine/web-assembly.ts';
+import type { WebAssemblyModule } from './web-assembly.ts';
 
 /** The tokens of generated texts. */
 export interface GrammarVocabulary {

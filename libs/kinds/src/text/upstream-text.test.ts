@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { RequestPolicy } from '../../request-fields.ts';
-import { text } from '../text.ts';
+import type { RequestPolicy } from '../request/request-fields.ts';
+import { text } from './text.ts';
 import type { UpstreamTextCard, UpstreamTextInput } from './upstream-text.ts';
 
 const card: UpstreamTextCard = {

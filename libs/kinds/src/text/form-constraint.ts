@@ -1,8 +1,8 @@
 import { DarkroomError, type FieldProblem } from '@darkroom/core';
-import type { GrammarChecks } from '../grammar/grammar-checks.ts';
-import type { TextConstraint } from '../text-input.ts';
-import { type CallMarkup, triggerOf } from './call-markup.ts';
-import { mustCall, type TextForm, type Tool, toolsInUse } from './form-schema.ts';
+import type { GrammarChecks } from './grammar/grammar-checks.ts';
+import type { TextConstraint } from './form/text-input.ts';
+import { type CallMarkup, triggerOf } from './form/call-markup.ts';
+import { mustCall, type TextForm, type Tool, toolsInUse } from './form/form-schema.ts';
 
 /** Grammar checks, and the owner of the request: owners take turns. */
 export interface ConstraintChecks {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { RequestEvent } from '../stream-event.ts';
-import { collect, openClient } from '../testing/open-client.ts';
-import { type Answer, done, events, errorAnswer, frame, json } from '../testing/scripted-server.ts';
+import type { RequestEvent } from './stream-event.ts';
+import { collect, openClient } from './testing/open-client.ts';
+import { type Answer, done, events, errorAnswer, frame, json } from './testing/scripted-server.ts';
 
 const facts = { prompt_tokens: 3, completion_tokens: 4, cached_tokens: 0, calls: 4 };
 const end = (sequence: number, text: string, index = 0): string =>

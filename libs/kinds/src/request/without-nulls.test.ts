@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { imageRequestSchema } from './image/image-request-schema.ts';
-import { textSchema } from './text/text-schema.ts';
+import { imageRequestSchema } from '../image/image-request-schema.ts';
+import { textSchema } from '../text/text-schema.ts';
 import { withoutNulls } from './without-nulls.ts';
 
 it.each([

@@ -1,9 +1,9 @@
-import type { ResolveResult } from '../../kind.ts';
-import { ignoredFields, type RequestPolicy, requestFields } from '../../request-fields.ts';
-import { resolveBody } from '../../resolve-body.ts';
-import { sizeProblems } from '../text-limits.ts';
-import { modeProblems, vocabularyProblems } from '../resolve-text.ts';
-import { foreignTextFields, seedOf, type TextBody, textSchema } from '../text-schema.ts';
+import type { ResolveResult } from '../request/kind.ts';
+import { ignoredFields, type RequestPolicy, requestFields } from '../request/request-fields.ts';
+import { resolveBody } from '../request/resolve-body.ts';
+import { sizeProblems } from './form/text-limits.ts';
+import { modeProblems, vocabularyProblems } from './resolve-text.ts';
+import { foreignTextFields, seedOf, type TextBody, textSchema } from './text-schema.ts';
 import { upstreamCalls, upstreamFormProblems } from './upstream-form.ts';
 import {
   estimatedTokens,

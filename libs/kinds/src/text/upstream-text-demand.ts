@@ -1,4 +1,4 @@
-import type { Demand } from '../../kind.ts';
+import type { Demand } from '../request/kind.ts';
 import type { UpstreamTextInput } from './upstream-text.ts';
 
 /** Characters (UTF-16) per token of English; other languages have fewer. Exact enough for a cost. */

@@ -1,8 +1,8 @@
 /** Text models of upstream servers. The server has the tokenizer and the defaults: requests are forwarded as sent. */
 import type { ModelCard } from '@darkroom/core';
-import type { RequestFields } from '../../request-fields.ts';
-import type { CallMarkup } from '../form/call-markup.ts';
-import type { TextBody } from '../text-schema.ts';
+import type { RequestFields } from '../request/request-fields.ts';
+import type { CallMarkup } from './form/call-markup.ts';
+import type { TextBody } from './text-schema.ts';
 
 /** Capabilities of an upstream model. It has no codec; the server checks limits that are absent here. */
 export interface UpstreamTextCard extends ModelCard {
