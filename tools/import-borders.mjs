@@ -14,7 +14,7 @@ const mayImport = {
   'libs/imaging': ['core', 'kinds'],
   'libs/diffusion': ['core', 'kinds', 'runtime', 'imaging'],
   'libs/language': ['core', 'kinds', 'runtime'],
-  'libs/executor': ['core', 'kinds', 'diffusion', 'language'],
+  'libs/executor': ['core', 'kinds', 'imaging', 'diffusion', 'language'],
   'libs/client': [],
   'apps/api': ['core', 'kinds', 'config', 'service', 'store', 'imaging'],
   'apps/batch-former': ['core', 'config', 'service', 'store', 'batching'],

@@ -11,13 +11,14 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const imports = {
   client: 'ClientError, createClient, drawIdempotencyKey, isEnded, readMetadata, type SystemStatus, textAfter',
   kinds: 'createKinds, imageKind, type Kind, requestFields, resolveBody, text, textField',
-  executor: 'type CreateImageExecutor, type CreateJudge, type CreateTextExecutor, type Executor, ModuleExecutor',
+  executor:
+    'type CreateImageExecutor, type CreateJudge, type CreateTextExecutor, type EngineKind, EngineKinds, type Executor, ModuleExecutor',
 };
 
 /** Values that examples use without creating them. */
 const globals = `
 import type { Client } from '@darkroom/client';
-import type { RowRequest } from '@darkroom/core';
+import type { Pipeline, RowRequest } from '@darkroom/core';
 import type { ExecutorListener } from '@darkroom/executor';
 import type { z as zod } from 'zod';
 declare global {
@@ -26,6 +27,7 @@ declare global {
   const id: string;
   const file: Blob;
   const request: RowRequest;
+  const pipeline: Pipeline;
   const onEvents: ExecutorListener;
 }`;
 

@@ -1,9 +1,9 @@
 /** Text end to end: from the API through batch-former, worker and engine to a client, for each way to generate it. */
 import { type ModelCard, type RowRequest, textAfter } from '@darkroom/core';
-import { createOpenai, type Executor, type ExecutorListener, UpstreamExecutor } from '@darkroom/executor';
+import { createOpenai, EngineKinds, type Executor, type ExecutorListener, UpstreamExecutor } from '@darkroom/executor';
 import { createKinds, imageKind } from '@darkroom/kinds';
 import { publishModel, readEvents, readOutput, type StoreConnection } from '@darkroom/store';
-import { echo, echoCard } from '@darkroom/testing';
+import { echo, echoCard, echoEngine } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
@@ -75,10 +75,7 @@ async function startWorker(
     card: echoCard,
     workerId,
     capacity: 1000,
-    encoder: {
-      encodeOutput: (_input, { data }) => Promise.resolve({ data, contentType: 'text/plain' }),
-      encodePreview: () => Promise.reject(new Error('a text has none')),
-    },
+    kinds: new EngineKinds([echoEngine]),
   });
   onTestFinished(() => worker.stop());
   await worker.start();

@@ -1,6 +1,6 @@
 /** A worker against a real queue, with an engine that the test controls. */
 import type { ModelCard, RequestEnvelope, RowRequest } from '@darkroom/core';
-import type { Executor, ExecutorEvent } from '@darkroom/executor';
+import type { EncodedOutput, Executor, ExecutorEvent } from '@darkroom/executor';
 import { Metrics } from '@darkroom/service';
 import {
   admitRequest,
@@ -13,14 +13,15 @@ import {
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, onTestFinished } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
-import type { OutputEncoder } from '../../apps/worker/src/request/output-encoder.ts';
+import type { EncodingKinds } from '../../apps/worker/src/request/output-encoder.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
 import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
 
 export const card = { id: 'tiny' } as ModelCard;
 export const pixels = { data: Uint8Array.of(1, 2, 3), facts: { seed: 7 } };
 
-export type Encoded = Awaited<ReturnType<OutputEncoder['encodeOutput']>>;
+export type Encoded = EncodedOutput;
+type Encoding = ReturnType<EncodingKinds['of']>;
 
 export class FakeExecutor implements Executor {
   readonly submitted: RowRequest[] = [];
@@ -78,11 +79,12 @@ export interface Bench {
 
 type CreateExecutor = (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
 
-/** Returns an encoder that encodes previews at once. */
-export function encoderOf(
-  encodeOutput: OutputEncoder['encodeOutput'] = () => Promise.resolve({ data: pixels.data, contentType: 'x/y' }),
-): OutputEncoder {
-  return { encodeOutput, encodePreview: () => Promise.resolve({ data: pixels.data, contentType: 'x/y' }) };
+/** Returns kinds that encode outputs by a function, and previews at once. */
+export function kindsOf(
+  encode: Encoding['encode'] = () => Promise.resolve({ data: pixels.data, contentType: 'x/y' }),
+  encodePreview: Encoding['encodePreview'] = () => Promise.resolve({ data: pixels.data, contentType: 'x/y' }),
+): EncodingKinds {
+  return { of: () => ({ encode, encodePreview }) };
 }
 
 export function optionsOf(store: StoreConnection, createExecutor: CreateExecutor): WorkerOptions {
@@ -97,7 +99,7 @@ export function optionsOf(store: StoreConnection, createExecutor: CreateExecutor
     log: silentLogger(),
     metrics: new Metrics({ app: 'worker', log: silentLogger() }),
     loads: new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() }),
-    encoder: encoderOf(),
+    kinds: kindsOf(),
     restart: () => {},
     createExecutor,
   };

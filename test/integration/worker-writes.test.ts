@@ -15,7 +15,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
 import {
   type Encoded,
-  encoderOf,
+  kindsOf,
   type FakeExecutor,
   free,
   lease,
@@ -101,7 +101,7 @@ it('writes all previews of a step in one call once the last is encoded, without 
     encodings.push(withResolvers());
     return encodings.at(-1)!.promise;
   };
-  const { store, executor, ids, tokens, sizes } = await openRunning(8, { encoder: { ...encoderOf(), encodePreview } });
+  const { store, executor, ids, tokens, sizes } = await openRunning(8, { kinds: kindsOf(undefined, encodePreview) });
   executor.emit(tokens.map((token, row) => progress(token, row === 7 ? {} : { preview: pixels })));
   await expect.poll(() => eventsOf(store, ids[7]!)).toMatchObject([{ type: 'progress' }]);
   expect(encodings).toHaveLength(7);

@@ -17,7 +17,7 @@ import { Worker } from '../../apps/worker/src/worker.ts';
 import {
   card,
   type Encoded,
-  encoderOf,
+  kindsOf,
   FakeExecutor,
   free,
   lease,
@@ -195,7 +195,7 @@ it('exits when its engine cannot be killed, so that other workers take over its 
 
 it('does not kill an idle engine while its output is encoded and stored', async () => {
   const { encode, finish } = createHeldEncoder();
-  const { store, worker, executor, id } = await openBusy({ encoder: encoderOf(encode), engineTimeoutMs: 1 });
+  const { store, worker, executor, id } = await openBusy({ kinds: kindsOf(encode), engineTimeoutMs: 1 });
   const killed = vi.spyOn(executor, 'kill');
   executor.complete(executor.submitted[0]!.id);
   const deadlineMs = performance.now() + 50;
@@ -207,7 +207,7 @@ it('does not kill an idle engine while its output is encoded and stored', async 
 
 it('stopping waits until an output that left the engine is stored, and does not requeue its request', async () => {
   const { encode, finish } = createHeldEncoder();
-  const { store, worker, executor, id } = await openBusy({ encoder: encoderOf(encode) });
+  const { store, worker, executor, id } = await openBusy({ kinds: kindsOf(encode) });
   executor.complete(executor.submitted[0]!.id);
   const stopped = worker.stop();
   await expect.poll(() => executor.isRunning).toBe(false);
@@ -218,7 +218,7 @@ it('stopping waits until an output that left the engine is stored, and does not 
 
 it('fails a request whose output cannot be encoded', async () => {
   const { store, executor, id } = await openBusy({
-    encoder: encoderOf(() => Promise.reject(new Error('no encoder'))),
+    kinds: kindsOf(() => Promise.reject(new Error('no encoder'))),
   });
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('failed');
@@ -242,7 +242,7 @@ it('logs the cause of an unexpected failure and does not show it to clients', as
 
 it('fails a request that cannot be encoded, even if the reply about missing outputs was lost', async () => {
   const { store, executor, id } = await openBusy({
-    encoder: encoderOf(() => Promise.reject(new Error('no encoder'))),
+    kinds: kindsOf(() => Promise.reject(new Error('no encoder'))),
   });
   const redis = store.redis as unknown as Record<'events/write-batch', (...values: unknown[]) => Promise<unknown[]>>;
   const send = redis['events/write-batch'].bind(redis);

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { type Config, heartbeatMs, modelDirProblem, readVersion } from '@darkroom/config';
-import { JudgedExecutor, judgeTimeoutOf } from '@darkroom/executor';
+import { engineKinds, JudgedExecutor, judgeTimeoutOf } from '@darkroom/executor';
 import {
   invalidSettingsExitCode,
   type MainContext,
@@ -106,8 +106,8 @@ async function createWorker(
   { store, memory, restart }: WorkerParts & { restart: Restart },
 ): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
-  const engine = await openEngine(config, { loads, restart, memory, log });
-  const { card, asset, capacity, files, prepare, shared, encoder } = engine;
+  const engine = await openEngine(config, { kinds: engineKinds, loads, restart, memory, log });
+  const { card, asset, capacity, files, prepare, shared } = engine;
   const info = {
     host: hostname(),
     pid: process.pid,
@@ -132,7 +132,7 @@ async function createWorker(
     info,
     log,
     metrics,
-    encoder,
+    kinds: engineKinds,
     loads,
     restart,
     createExecutor: judged(config, engine),

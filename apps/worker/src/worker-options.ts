@@ -4,12 +4,12 @@ import type { Metrics } from '@darkroom/service';
 import type { ModelAsset, StoreConnection } from '@darkroom/store';
 import type { EngineLifeOptions } from './engine/engine-life.ts';
 import type { ModelFiles } from './files/model-files.ts';
-import type { ActiveRequestOptions } from './request/active-request.ts';
+import type { EncodingKinds } from './request/output-encoder.ts';
 
-export interface WorkerOptions
-  extends
-    Pick<ActiveRequestOptions, 'encoder'>,
-    Pick<EngineLifeOptions, 'loads' | 'prepare' | 'shared' | 'sleepAfterMs' | 'retryMs' | 'stopSignal' | 'log'> {
+export interface WorkerOptions extends Pick<
+  EngineLifeOptions,
+  'loads' | 'prepare' | 'shared' | 'sleepAfterMs' | 'retryMs' | 'stopSignal' | 'log'
+> {
   store: StoreConnection;
   /** The model's id, which is known before the engine has loaded it. */
   card: Pick<ModelCard, 'id'>;
@@ -18,6 +18,7 @@ export interface WorkerOptions
   /** The model's files; undefined if they are not on this machine. */
   files?: Pick<ModelFiles, 'digest' | 'changed' | 'check'> | undefined;
   workerId: string;
+  kinds: EncodingKinds;
   /** Slots: rows of images or tokens of text. An upper limit if the engine reports its own capacity. */
   capacity: number;
   heartbeatMs: number;

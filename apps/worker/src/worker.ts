@@ -24,7 +24,7 @@ import { EngineMeters } from './meters/engine-meters.ts';
 import type { DropReason } from './meters/step-meter.ts';
 import { ActiveRequest, type ActiveRequestOptions } from './request/active-request.ts';
 import { BytesKeeper } from './request/bytes-keeper.ts';
-import { gatherPreviews } from './request/gather-previews.ts';
+import { OutputEncoder } from './request/output-encoder.ts';
 import { checkpointsFor, readResumeState } from './request/resume-state.ts';
 import { logFailures } from './request/log-failures.ts';
 import { OrphanedLeases } from './request/orphaned-leases.ts';
@@ -59,7 +59,7 @@ export class Worker extends BaseService<WorkerOptions> {
 
   constructor(options: WorkerOptions) {
     super(options);
-    const { store, card, workerId, capacity, heartbeatMs, engineTimeoutMs, encoder, log } = options;
+    const { store, card, workerId, capacity, heartbeatMs, engineTimeoutMs, kinds, log } = options;
     const hangLimits = { timeoutMs: engineTimeoutMs, maxGapMs: 2 * heartbeatMs };
     this.#meters = new EngineMeters({ metrics: options.metrics, model: card.id, capacity, ...hangLimits });
     const identity = { shard: card.id, workerId, incarnation: randomUUID() };
@@ -79,7 +79,7 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#requestOptions = {
       writes,
       bytes: new BytesKeeper({ store, log }),
-      encoder: gatherPreviews(encoder),
+      encoder: new OutputEncoder(kinds),
       flushTimer: new FlushTimer(),
       modelDigest: () => this.#files.modelDigest,
       onRefused: (request, outcome) => this.#drop(request, outcome),

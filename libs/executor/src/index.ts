@@ -1,9 +1,12 @@
 export type { EngineProcessOptions } from './process/engine-message.ts';
 export * from './engine/engine.ts';
-export type { LoadModelOptions } from './engine/load-model.ts';
+export type * from './engine-kind.ts';
 export * from './executor-event.ts';
 export type * from './executor.ts';
 export * from './module/module-executor.ts';
+export * from './kinds/engine-kinds.ts';
+export * from './kinds/image/image-engine.ts';
+export * from './kinds/text/text-engine.ts';
 export * from './judge/judge-timeout.ts';
 export * from './judge/judged-executor.ts';
 export type * from './module/own-executor.ts';

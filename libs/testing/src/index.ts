@@ -1,5 +1,6 @@
 export { type Costs, createCostMeter } from './cost-meter.ts';
-export * from './echo-kind.ts';
+export * from './echo/echo-engine.ts';
+export * from './echo/echo-kind.ts';
 export { type Exposition, parseExposition, type Sample } from './parse-exposition.ts';
 export { type PrivateRedis, startPrivateRedis } from './private-redis.ts';
 export { silentLogger } from './silent-logger.ts';

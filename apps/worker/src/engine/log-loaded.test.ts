@@ -43,7 +43,8 @@ it('logs the device of each part, and warns about refused devices', () => {
 
 it('warns that the outputs of a model depend on the batch, with the reason', () => {
   const { lines, log } = open();
-  const cards = [{ is: true }, { is: false, reason: 'the pieces' }, undefined].map((deterministic, at) => {
+  const all = [{ is: true }, { is: false, reason: 'the pieces' }, undefined] as const;
+  const cards = all.map((deterministic, at) => {
     return { id: `model-${at}`, created: 1, ownedBy: 'tests', kind: 'text', pipeline: 'Toy', deterministic };
   });
   for (const card of cards) logLoaded({ components: [], card }, { log, requested: ['cpu'] });

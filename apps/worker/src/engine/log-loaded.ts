@@ -1,5 +1,4 @@
 import type { Device, ModelCard, PipelineComponent } from '@darkroom/core';
-import type { TextCard } from '@darkroom/kinds';
 import type { Logger } from '@darkroom/service';
 
 /** A loaded model and its parts. */
@@ -9,8 +8,7 @@ export interface Loaded {
 }
 
 /**
- * Logs the device of each part. Warns about refused devices, and if a text model's outputs depend on what shares the
- * batch.
+ * Logs the device of each part. Warns about refused devices, and if outputs depend on what shares the batch.
  *
  * @returns the distinct devices.
  */
@@ -23,7 +21,7 @@ export function logLoaded(
     log.info({ part, device, requested, ...(nodes === undefined ? {} : { nodes }) }, 'part loaded');
     if (remark !== undefined) log.warn({ part, remark }, 'part loaded with limits');
   }
-  const { deterministic } = card as Partial<TextCard>;
+  const { deterministic } = card;
   if (deterministic?.is === false) {
     const { reason } = deterministic;
     log.warn({ model: card.id, reason }, 'outputs depend on the batch: the same request may get a different text');

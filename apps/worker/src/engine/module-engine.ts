@@ -1,8 +1,6 @@
 import { basename, isAbsolute } from 'node:path';
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
 import { ModuleExecutor } from '@darkroom/executor';
-import { passThrough, imageEncoder, addGenerationMetadata } from '../request/output-encoder.ts';
-import type { OutputEncoder } from '../request/output-encoder.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
 /** Runs a custom module in its own process. Its card and capacity are known once it has started. */
@@ -11,7 +9,6 @@ export function moduleEngine(config: Config<'worker'>): WorkerEngine {
   return {
     card: { id: model },
     capacity: 1,
-    encoder: addGenerationMetadata(rawPixelEncoder(imageEncoder), model),
     // Clients see this: do not show the module's path.
     device: isAbsolute(module) ? basename(module) : module,
     createExecutor: (onEvents) =>
@@ -22,14 +19,5 @@ export function moduleEngine(config: Config<'worker'>): WorkerEngine {
         environment: hasLowMemory ? memoryReturningEnvironment() : undefined,
         onEvents,
       }),
-  };
-}
-
-/** Encodes raw pixels, which have no content type, and passes everything else through. */
-function rawPixelEncoder(images: OutputEncoder): OutputEncoder {
-  return {
-    encodeOutput: (input, output) =>
-      (output.contentType === undefined ? images : passThrough).encodeOutput(input, output),
-    encodePreview: (output) => passThrough.encodePreview(output),
   };
 }

@@ -1,21 +1,18 @@
-import { type Config, memoryReturningEnvironment } from '@darkroom/config';
+import { type Config, memoryReturningEnvironment, modelDirectoryProblem } from '@darkroom/config';
 import { DarkroomError, type Device, type ModelCard } from '@darkroom/core';
-import { type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
-import type { TextCard } from '@darkroom/kinds';
+import { type EngineKinds, type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
 import { ModelFiles } from '../files/model-files.ts';
 import { estimateNeed, type MemoryNeed } from '../memory/estimate-need.ts';
 import type { MemoryKeeper } from '../memory/memory-keeper.ts';
 import { readGpuMemory, readProcessMemory } from '../memory/read-memory.ts';
 import type { Restart } from '../models/restartable-worker.ts';
-import { encoderOf } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
 import { logLoaded } from './log-loaded.ts';
-import { checkModelDirectory, readModel, type WorkerModel } from './read-model.ts';
-import { capacityOf } from './capacity.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
 export interface ProcessEngineOptions {
+  kinds: EngineKinds;
   loads: LoadWatch;
   restart: Restart;
   log: Logger;
@@ -23,20 +20,17 @@ export interface ProcessEngineOptions {
   memory?: MemoryKeeper | undefined;
 }
 
-/** Smaller weights run on one thread: a second gains nothing (emoji-writer: 1.5 ms per token with either). */
-const smallTextBytes = 20e6;
-
 /** Runs the built-in engine on a model's directory, in its own process. */
 export async function processEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> {
-  const { loads, restart, log, memory } = options;
+  const { kinds, loads, restart, log, memory } = options;
   const [model, requestedDevices] = [modelOptions(config), config.devices];
-  const files = new ModelFiles(model);
+  const files = new ModelFiles(model, kinds);
   await loads.watch(async () => {
     checkModelDirectory(model.directory);
     await files.mark();
   });
   const { digest } = files;
-  const read = await loads.watch(async () => withCapacity(await readModel(model, log), { config, model, memory }));
+  const read = await loads.watch(() => readModel(model, { ...options, config }));
   const { card, asset, capacity } = read;
   let executor: ProcessExecutor | undefined;
   const source = { memory, device: requestedDevices[0], pid: () => executor?.enginePid };
@@ -46,7 +40,6 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
     capacity,
     shared: await loads.watch(async () => sharedOf(read, source)),
     files,
-    encoder: encoderOf(card.kind, config.modelId),
     device: requestedDevices.join(', '),
     async prepare() {
       await loads.watch(() => files.mark());
@@ -81,23 +74,27 @@ function sharedOf(
   return memory && { allocation: memory.open({ model: card.id, ...need, measure }), card };
 }
 
-function withCapacity(
-  { card, asset, weightBytes, tokenBytes = 0 }: WorkerModel,
-  { config, model, memory }: { config: Config<'worker'>; model: LoadModelOptions; memory: MemoryKeeper | undefined },
+/** Reads the model's metadata from its files, logs it, and sizes the worker by it. */
+async function readModel(
+  model: LoadModelOptions,
+  { config, kinds, memory, log }: ProcessEngineOptions & { config: Config<'worker'> },
 ) {
+  const kind = await kinds.detect(model.directory);
+  const described = await kind.describe(model);
+  const { asset, weightBytes, slotBytes = 0, notes } = described;
+  for (const { level, message, fields } of notes) log[level]({ model: described.card.id, ...fields }, message);
   const availableBytes = Math.min(process.availableMemory(), memory?.budgetBytes ?? Infinity);
-  const { slots: capacity, memoryTokens } = capacityOf(card, { ...config, tokenBytes, availableBytes });
-  const isText = memoryTokens !== undefined;
-  const threads = config.numThreads || (isText && weightBytes < smallTextBytes ? 1 : undefined);
-  const options = { ...model, ...(threads && { threads }), ...(isText && { maxTokens: capacity, memoryTokens }) };
-  const cacheBytes = isText ? capacity * tokenBytes : 0;
-  const need = estimateNeed(card, { weightBytes, cacheBytes, device: config.devices[0] });
-  return { card: isText ? limitTextLength(card as TextCard, capacity) : card, asset, capacity, options, need };
+  const limits = { ...config, availableBytes };
+  const { slots, memorySlots, threads, card = described.card } = kind.capacity(described, limits);
+  const options = { ...model, maxSlots: slots, memorySlots, threads: config.numThreads || threads };
+  const sizes = { weightBytes, cacheBytes: slots * slotBytes, device: config.devices[0] };
+  return { card, asset, capacity: slots, options, need: estimateNeed(kind.memory, sizes) };
 }
 
-/** Limits the text length to the capacity, as the engine does when it reports its card. */
-function limitTextLength(card: TextCard, tokens: number): TextCard {
-  return { ...card, maxModelTokens: Math.min(card.maxModelTokens, tokens) };
+/** @throws DarkroomError `model_unsupported` if the path is not a model directory, with what it is and what to do. */
+function checkModelDirectory(directory: string): void {
+  const problem = modelDirectoryProblem(directory);
+  if (problem !== undefined) throw new DarkroomError('model_unsupported', 'worker.read-model', problem);
 }
 
 function modelOptions(config: Config<'worker'>): LoadModelOptions {

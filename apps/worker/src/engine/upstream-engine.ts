@@ -1,6 +1,5 @@
 import type { Config } from '@darkroom/config';
 import { createLlamaCpp, createOpenai, UpstreamExecutor } from '@darkroom/executor';
-import { passThrough, addGenerationMetadata } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
@@ -13,7 +12,6 @@ export function upstreamEngine(config: Config<'worker'>, loads: LoadWatch): Work
   return {
     card: { id: model },
     capacity: 1,
-    encoder: addGenerationMetadata(passThrough, model),
     device: url,
     createExecutor: (onEvents) =>
       new UpstreamExecutor({

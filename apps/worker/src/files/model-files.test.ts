@@ -1,6 +1,7 @@
 import { cp, mkdtemp, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { engineKinds } from '@darkroom/executor';
 import { expect, it, onTestFinished } from 'vitest';
 import { ModelFiles } from './model-files.ts';
 
@@ -11,7 +12,7 @@ async function openFiles(model: string) {
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-files-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   await cp(join(models, model), directory, { recursive: true });
-  const files = new ModelFiles({ directory, id: 'copy', dtypes: { all: 'auto', parts: {} }, devices: ['cpu'] });
+  const files = new ModelFiles({ directory, id: 'copy', devices: ['cpu'] }, engineKinds);
   await files.mark();
   return { directory, files };
 }

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { LoadModelOptions } from '@darkroom/executor';
-import { listLoadedFiles } from './loaded-files.ts';
+import type { EngineKinds, LoadModelOptions } from '@darkroom/executor';
 
 /** Bytes sampled at the start, middle and end of a file: the header, and weights that training is likely to change. */
 const sampleBytes = 65_536;
+
+/** Configuration, tokenizers and templates; each model reads some of them. */
+const smallFile = /\.(?:json|txt|jinja|model)$/;
 
 /** State of a file when it was marked. */
 interface Mark {
@@ -16,13 +18,15 @@ interface Mark {
 
 /** Fingerprint of the files that a model was loaded from, and the detection of changes on disk. */
 export class ModelFiles {
-  readonly #options: LoadModelOptions;
+  readonly #model: LoadModelOptions;
+  readonly #kinds: EngineKinds;
   #marks: ReadonlyMap<string, Mark | undefined> = new Map();
   #digest = '';
   #changed: readonly string[] = [];
 
-  constructor(options: LoadModelOptions) {
-    this.#options = options;
+  constructor(model: LoadModelOptions, kinds: EngineKinds) {
+    this.#model = model;
+    this.#kinds = kinds;
   }
 
   /**
@@ -43,7 +47,7 @@ export class ModelFiles {
    * @throws DarkroomError `model_unsupported` naming a file that is missing or truncated.
    */
   async mark(): Promise<void> {
-    const names = await listLoadedFiles(this.#options);
+    const names = await this.#list();
     this.#marks = new Map(await Promise.all(names.map(async (name) => [name, await this.#markOf(name)] as const)));
     const contents = [...this.#marks].map(([name, mark]) => `${name} ${mark?.content ?? ''}`);
     this.#digest = createHash('sha256').update(contents.join('\n')).digest('hex').slice(0, 16);
@@ -64,11 +68,31 @@ export class ModelFiles {
     return true;
   }
 
+  /**
+   * Lists the files that the model is loaded from, sorted: graphs, their weights and configuration. Excludes weights of
+   * other variants.
+   */
+  async #list(): Promise<string[]> {
+    const { directory } = this.#model;
+    const kind = await this.#kinds.detect(directory);
+    const [{ files }, entries] = await Promise.all([
+      kind.describe(this.#model),
+      readdir(directory, { withFileTypes: true }),
+    ]);
+    const inFolders = await Promise.all(
+      entries
+        .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+        .map(async ({ name }) => (await readdir(join(directory, name))).map((file) => `${name}/${file}`)),
+    );
+    const small = [...entries.map(({ name }) => name), ...inFolders.flat()].filter((name) => smallFile.test(name));
+    return [...new Set([...files, ...small])].toSorted();
+  }
+
   /** @returns undefined if the file does not exist. */
   async #markOf(name: string): Promise<Mark | undefined> {
     let file: FileHandle | undefined;
     try {
-      file = await open(join(this.#options.directory, name));
+      file = await open(join(this.#model.directory, name));
       const { size, mtimeMs } = await file.stat();
       return { mtimeMs, content: `${size} ${await sample(file, size)}` };
     } catch {

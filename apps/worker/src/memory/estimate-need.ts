@@ -1,5 +1,5 @@
-import type { Device, ModelCard } from '@darkroom/core';
-import { text } from '@darkroom/kinds';
+import type { Device } from '@darkroom/core';
+import type { EngineKind } from '@darkroom/executor';
 
 /** Estimated memory of a model that was not loaded and measured yet. */
 export interface MemoryNeed {
@@ -7,29 +7,25 @@ export interface MemoryNeed {
   minBytes: number;
   /** Expected use, bytes. */
   estimatedBytes: number;
-  /** Part of the estimate for KV caches, which grow while texts are generated, bytes. */
+  /** Part of the estimate for caches, which grow while requests run, bytes. */
   cacheBytes: number;
 }
 
-/** Engine process without weights, bytes; measured on Linux without a model and with tiny ones. */
-const processBytes = { least: 45e6, text: 100e6, image: 160e6 };
+/** Engine process without weights and without a model, bytes; measured on Linux. */
+const minProcessBytes = 45e6;
 /** CUDA context with kernels, bytes; from NVIDIA's documentation and published measurements, not measured here. */
 const gpuContextBytes = 400e6;
-/** Convolution weights are INT8 in the file and fp32 in memory; MatMul weights stay as they are. */
-const imageFactor = 2;
 
 /**
  * Estimates the memory of a model from the sizes of its files.
  *
- * @param cacheBytes KV cache at full capacity; 0 for images.
+ * @param cacheBytes caches at full capacity.
  */
 export function estimateNeed(
-  card: Pick<ModelCard, 'kind'>,
+  { processBytes, weightFactor }: EngineKind['memory'],
   { weightBytes, cacheBytes, device }: { weightBytes: number; cacheBytes: number; device: Device },
 ): MemoryNeed {
-  const isText = card.kind === text.id;
   const isOnCpu = device === 'cpu';
-  const baseBytes = isOnCpu ? processBytes[isText ? 'text' : 'image'] : gpuContextBytes;
-  const estimatedBytes = baseBytes + weightBytes * (isText ? 1 : imageFactor) + cacheBytes;
-  return { minBytes: weightBytes + (isOnCpu ? processBytes.least : 0), estimatedBytes, cacheBytes };
+  const estimatedBytes = (isOnCpu ? processBytes : gpuContextBytes) + weightBytes * weightFactor + cacheBytes;
+  return { minBytes: weightBytes + (isOnCpu ? minProcessBytes : 0), estimatedBytes, cacheBytes };
 }

@@ -16,7 +16,7 @@ function request(envelope: Partial<RequestEnvelope>): ActiveRequest {
     remainingMs: 1,
   };
   const writes = { push: () => Promise.resolve('written') };
-  const encoder = { encodeOutput: () => Promise.resolve({ data: new Uint8Array(), contentType: 'text/plain' }) };
+  const encoder = { encode: () => Promise.resolve({ data: new Uint8Array(), contentType: 'text/plain' }) };
   const options = { writes, encoder, onRefused: () => {}, onError: () => {} };
   return new ActiveRequest(leased, options as unknown as ActiveRequestOptions);
 }

@@ -158,9 +158,10 @@ export class ActiveRequest {
   }
 
   async #putPreview(preview: RowOutput, name: string): Promise<{ data: Uint8Array; contentType: string } | undefined> {
-    const { data, contentType } = await this.#options.encoder.encodePreview(preview);
-    const stored = await this.#options.bytes.storeWork(this.delivery, { kind: 'preview', name, data });
-    return stored && { data: stored, contentType };
+    const { encoder, bytes } = this.#options;
+    const encoded = await encoder.encodePreview(preview, this.envelope);
+    const stored = encoded && (await bytes.storeWork(this.delivery, { kind: 'preview', name, data: encoded.data }));
+    return stored && { data: stored, contentType: encoded.contentType };
   }
 
   /** Records the progress of an output and returns the progress of all. */
@@ -208,7 +209,7 @@ export class ActiveRequest {
     this.#done.set(index, { done, total, isFinished: true });
     this.#enqueue(async () => {
       this.#writeNotes(index, notes);
-      const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
+      const { data, contentType } = await encoder.encode(output, this.envelope);
       const keep = { index, data, contentType, untilMs: this.#deadlineMs, signal: this.discarding.signal };
       const stored = await bytes.storeOutput(this.delivery, keep);
       if (stored === undefined) return void (this.#isOutputMissing = true);

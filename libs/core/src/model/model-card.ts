@@ -13,6 +13,11 @@ export interface ModelCard {
   pipeline: string;
   /** Files of its directory that are invalid; the model is served without them. */
   refusedFiles?: readonly RefusedFile[];
+  /**
+   * Batch invariance: a row yields the same bytes regardless of the other rows in its batch. `reason`: why not.
+   * Absent if the kind guarantees it.
+   */
+  deterministic?: { is: true } | { is: false; reason: string };
 }
 
 /** A file that a model is served without. */

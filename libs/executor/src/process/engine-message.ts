@@ -2,7 +2,7 @@
 import type { DarkroomError, ModelCard, PipelineComponent, PipelineRow, RowRequest } from '@darkroom/core';
 import { z } from 'zod';
 import type { EngineOptions } from '../engine/engine.ts';
-import type { LoadModelOptions } from '../engine/load-model.ts';
+import type { LoadModelOptions } from '../engine-kind.ts';
 import type { EngineEvent } from '../executor-event.ts';
 
 /** Options of an engine process: its engine's options, the model's directory and how to run it. */

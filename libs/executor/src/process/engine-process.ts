@@ -5,7 +5,7 @@
 import { DarkroomError, obeyParent, type Pipeline, type PipelineRow, sendToParent } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { Engine } from '../engine/engine.ts';
-import { loadModel } from '../engine/load-model.ts';
+import { engineKinds } from '../kinds/engine-kinds.ts';
 import { EventOutbox } from './event-outbox.ts';
 
 let engine: Engine<PipelineRow> | undefined;
@@ -19,7 +19,7 @@ function send(message: MessageFromEngine): Promise<void> {
 
 async function start({ model, ...options }: EngineProcessOptions): Promise<void> {
   try {
-    pipeline = await loadModel(model);
+    pipeline = await (await engineKinds.detect(model.directory)).load(model);
     engine = new Engine({ ...options, pipeline, onEvents: (events) => outbox.push(events) });
     await send({ type: 'ready', card: pipeline.card, components: pipeline.components });
   } catch (error) {

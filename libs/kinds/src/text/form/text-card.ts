@@ -21,8 +21,7 @@ export interface TextCard extends ModelCard {
   defaults: { maxTokens: number; temperature: number; topP: number; topK: number };
   /** Block diffusion only: tokens per block, and the probability (0–1) from which a token is kept. */
   block?: { size: number; confidenceThreshold: number };
-  /** Batch invariance: a row yields the same bytes regardless of the other rows in its batch. `reason`: why not. */
-  deterministic: { is: true } | { is: false; reason: string };
+  deterministic: NonNullable<ModelCard['deterministic']>;
 }
 
 /**
