@@ -19,7 +19,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { createShardChooser } from '../apps/api/src/context/choose-shard.ts';
 import { BatchFormer } from '../apps/batch-former/src/batch-former.ts';
 import { Janitor } from '../apps/janitor/src/janitor.ts';
-import type { Worker } from '../apps/worker/src/worker.ts';
+import type { Worker } from '../apps/worker/src/worker/worker.ts';
 import { FakeExecutor, openBench } from '../test/integration/worker-bench.ts';
 import { publish } from './publish.ts';
 import { median, medianWithRange } from './report.ts';

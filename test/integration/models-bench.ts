@@ -8,7 +8,7 @@ import { expect, onTestFinished } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
 import { MemoryKeeper } from '../../apps/worker/src/memory/memory-keeper.ts';
 import { RestartableWorker } from '../../apps/worker/src/models/restartable-worker.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
+import { Worker } from '../../apps/worker/src/worker/worker.ts';
 import { FakeExecutor, optionsOf, submit } from './worker-bench.ts';
 
 class ModelExecutor extends FakeExecutor {

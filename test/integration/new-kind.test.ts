@@ -11,7 +11,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openTestApi } from '../../apps/api/src/testing/test-api.ts';
 import { processEngine } from '../../apps/worker/src/engine/process-engine.ts';
 import { MemoryKeeper } from '../../apps/worker/src/memory/memory-keeper.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
+import { Worker } from '../../apps/worker/src/worker/worker.ts';
 import { InProcessExecutor } from '../../libs/executor/src/testing/in-process-executor.ts';
 import { openFormer } from './open-former.ts';
 import { optionsOf } from './worker-bench.ts';

@@ -12,9 +12,10 @@ import {
 } from '@darkroom/store';
 import { openTestStore, parseExposition, silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { type Restart, RestartableWorker } from '../../apps/worker/src/models/restartable-worker.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
-import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
+import type { Restart } from '../../apps/worker/src/engine/worker-engine.ts';
+import { RestartableWorker } from '../../apps/worker/src/models/restartable-worker.ts';
+import { Worker } from '../../apps/worker/src/worker/worker.ts';
+import type { WorkerOptions } from '../../apps/worker/src/worker/worker-options.ts';
 import {
   card,
   FakeExecutor,

@@ -6,7 +6,7 @@ import { publishModel, readEvents, readOutput, type StoreConnection } from '@dar
 import { echo, echoCard, echoEngine } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
+import { Worker } from '../../apps/worker/src/worker/worker.ts';
 import { InProcessExecutor } from '../../libs/executor/src/testing/in-process-executor.ts';
 import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
 import { WriterPipeline } from '../../libs/executor/src/testing/writer-pipeline.ts';

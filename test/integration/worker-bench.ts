@@ -14,8 +14,8 @@ import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, onTestFinished } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
 import type { EncodingKinds } from '../../apps/worker/src/request/output-encoder.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
-import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
+import { Worker } from '../../apps/worker/src/worker/worker.ts';
+import type { WorkerOptions } from '../../apps/worker/src/worker/worker-options.ts';
 
 export const card = { id: 'tiny' } as ModelCard;
 export const pixels = { data: Uint8Array.of(1, 2, 3), facts: { seed: 7 } };

@@ -12,7 +12,7 @@ import {
 } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
+import type { WorkerOptions } from '../../apps/worker/src/worker/worker-options.ts';
 import {
   type Encoded,
   kindsOf,

@@ -13,7 +13,7 @@ import { createLogger } from '@darkroom/service';
 import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
+import { Worker } from '../../apps/worker/src/worker/worker.ts';
 import {
   card,
   type Encoded,

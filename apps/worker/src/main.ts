@@ -11,18 +11,18 @@ import {
   storeService,
 } from '@darkroom/service';
 import { checkServer, openStore, type StoreConnection } from '@darkroom/store';
-import { listGpus } from './engine/list-gpus.ts';
+import { listGpus } from './processes/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
 import { moduleEngine } from './engine/module-engine.ts';
 import { processEngine, type ProcessEngineOptions } from './engine/process-engine.ts';
 import { upstreamEngine } from './engine/upstream-engine.ts';
-import type { WorkerEngine } from './engine/worker-engine.ts';
+import type { Restart, WorkerEngine } from './engine/worker-engine.ts';
 import { MemoryKeeper } from './memory/memory-keeper.ts';
 import { createMemorySeries } from './memory/memory-series.ts';
 import { ModelWorkers, workerIdOf } from './models/model-workers.ts';
-import { type Restart, RestartableWorker } from './models/restartable-worker.ts';
+import { RestartableWorker } from './models/restartable-worker.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
-import { Worker } from './worker.ts';
+import { Worker } from './worker/worker.ts';
 
 /** Time for which a model of MODEL_DIRS waits for memory that busy models use, ms; then one of them is drained. */
 const maxMemoryWaitMs = 30_000;
@@ -107,7 +107,6 @@ async function createWorker(
 ): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const engine = await openEngine(config, { kinds: engineKinds, loads, restart, memory, log });
-  const { card, asset, capacity, files, prepare, shared } = engine;
   const info = {
     host: hostname(),
     pid: process.pid,
@@ -117,13 +116,8 @@ async function createWorker(
     version: readVersion(),
   };
   return new Worker({
+    ...engine,
     store,
-    card,
-    asset,
-    capacity,
-    files,
-    prepare,
-    shared,
     workerId: config.workerId,
     heartbeatMs,
     engineTimeoutMs: config.engineTimeoutS * 1000,

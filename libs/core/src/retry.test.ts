@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { backOffMs, retry } from './retry.ts';
+import { BackOff, backOffMs, retry } from './retry.ts';
 
 it('repeats an operation until it succeeds, or fails with an error that no pause follows', async () => {
   const seen: [unknown, number][] = [];
@@ -31,4 +31,10 @@ it('doubles the pauses up to a maximum', () => {
   expect([1, 2, 3, 4, 100].map((failures) => backOffMs(failures, { firstMs: 10, maxMs: 40 }))).toEqual([
     10, 20, 40, 40, 40,
   ]);
+});
+
+it('returns no pause first, doubles up to the maximum, and resets after a long healthy time', () => {
+  const backOff = new BackOff({ firstMs: 10, maxMs: 50, resetAfterMs: 100 });
+  expect([0, 99, 0, 0, 0, 0].map((wellMs) => backOff.next(wellMs))).toEqual([0, 10, 20, 40, 50, 50]);
+  expect([100, 0].map((wellMs) => backOff.next(wellMs))).toEqual([0, 10]);
 });

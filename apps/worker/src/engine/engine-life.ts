@@ -11,9 +11,8 @@
  * `loading`: no model, takes no leases. `vacating`: takes no more leases; frees its memory when its requests have
  * ended. `asleep`: no model; a lease wakes it, and the state remains until the model is loaded. `stopping`: final.
  */
-import type { ModelCard } from '@darkroom/core';
+import { BackOff, type BackOffOptions, type ModelCard } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
-import { BackOff, type RestartBackOffOptions } from '../back-off.ts';
 import { acquireMemory, loadEngine, type LoadEngineOptions } from './load-engine.ts';
 
 export type EngineState = 'loading' | 'ready' | 'vacating' | 'asleep' | 'stopping';
@@ -26,7 +25,7 @@ export interface EngineLifeOptions extends LoadEngineOptions {
   /** Publishes the state. Resolves to `leased` if the worker still has leases; `asleep` is then not published. */
   register: () => Promise<'registered' | 'leased'>;
   /** Back-off between loads after the engine is lost or a load fails. */
-  retryMs?: Omit<RestartBackOffOptions, 'resetAfterMs'> | undefined;
+  retryMs?: Omit<BackOffOptions, 'resetAfterMs'> | undefined;
   log: Logger;
 }
 

@@ -2,14 +2,13 @@ import { type Config, memoryReturningEnvironment, modelDirectoryProblem } from '
 import { DarkroomError, type Device, type ModelCard } from '@darkroom/core';
 import { type EngineKinds, type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
-import { ModelFiles } from '../files/model-files.ts';
+import { ModelFiles } from './model-files.ts';
 import { estimateNeed, type MemoryNeed } from '../memory/estimate-need.ts';
 import type { MemoryKeeper } from '../memory/memory-keeper.ts';
 import { readGpuMemory, readProcessMemory } from '../memory/read-memory.ts';
-import type { Restart } from '../models/restartable-worker.ts';
 import type { LoadWatch } from './load-watch.ts';
 import { logLoaded } from './log-loaded.ts';
-import type { WorkerEngine } from './worker-engine.ts';
+import type { Restart, WorkerEngine } from './worker-engine.ts';
 
 export interface ProcessEngineOptions {
   kinds: EngineKinds;

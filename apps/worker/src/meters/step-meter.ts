@@ -1,7 +1,7 @@
 import type { TokenCounts } from '@darkroom/core';
 import { type EventOf, type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
 import type { Metrics } from '@darkroom/service';
-import type { WriteOutcome } from '@darkroom/store';
+import { type DropReason, lossLabels } from '../request/drop-reason.ts';
 import { workerSeriesOf } from './worker-series.ts';
 
 /** Max. number of shapes with their own label: clients choose shapes and must not create unlimited series. */
@@ -15,17 +15,6 @@ const leaveReasons = {
   'request-lost': 'lost',
   'engine-lost': 'engine_lost',
 } as const;
-
-/** Why a worker takes a request out of its engine; the last ones are outcomes of a refused write. */
-export type DropReason = 'reaped' | 'canceled' | Extract<WriteOutcome, 'canceling' | 'lost' | 'ended'>;
-
-/** Reasons that mean that another worker has the request by now, as metric labels. */
-const lossLabels: Readonly<Partial<Record<DropReason, string>>> = { reaped: 'reaped', lost: 'refused' };
-
-/** Returns true if another worker has the request by now. */
-export function isLoss(reason: DropReason): boolean {
-  return lossLabels[reason] !== undefined;
-}
 
 /** Updates the metrics of an engine from its events. */
 export class StepMeter {

@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { BackOff, type BackOffOptions } from '@darkroom/core';
 import { BaseService, type Logger } from '@darkroom/service';
 import { acquireRestartLock, releaseRestartLock, type RestartLockHolder, type StoreConnection } from '@darkroom/store';
-import { BackOff, type RestartBackOffOptions } from '../back-off.ts';
-import type { Worker } from '../worker.ts';
-
-/** Replaces the worker by a fresh one: at once if it is forced, otherwise in its turn among the model's workers. */
-export type Restart = (options?: { isForced?: boolean }) => void;
+import type { Restart } from '../engine/worker-engine.ts';
+import type { Worker } from '../worker/worker.ts';
 
 export interface RestartableWorkerOptions {
   store: StoreConnection;
@@ -17,7 +15,7 @@ export interface RestartableWorkerOptions {
   createWorker: (restart: Restart) => Promise<Worker>;
   log: Logger;
   /** Pauses between the tries of a failing restart. */
-  retryMs?: Omit<RestartBackOffOptions, 'resetAfterMs'>;
+  retryMs?: Omit<BackOffOptions, 'resetAfterMs'>;
   /** Time between two tries to take the restart lock, ms. */
   lockRetryMs?: number;
 }

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { childEnvironment } from '@darkroom/config';
-import { Child, type ChildEnd } from '@darkroom/core';
+import { BackOff, type BackOffOptions, Child, type ChildEnd } from '@darkroom/core';
 import { BaseService, type Logger } from '@darkroom/service';
 import { z } from 'zod';
-import { BackOff, type RestartBackOffOptions } from '../back-off.ts';
 
 export interface WorkerProcessesOptions {
   count: number;
@@ -18,7 +17,7 @@ export interface WorkerProcessesOptions {
   /** Aborted when the process must stop, also during the start. */
   stopSignal: AbortSignal;
   /** Pauses before a dead worker is restarted (`BackOff`). */
-  restart?: RestartBackOffOptions;
+  restart?: BackOffOptions;
 }
 
 /**

@@ -13,7 +13,7 @@ import {
 import type { EventOf, ExecutorEvent } from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
 import { type Delivery, type LeasedRequest, type RequestEnd, splitOutput, type WriteOutcome } from '@darkroom/store';
-import { type DropReason, isLoss } from '../meters/step-meter.ts';
+import { type DropReason, isLoss } from './drop-reason.ts';
 import { encodeCheckpoint, type ResumeState } from './resume-state.ts';
 import type { BytesKeeper } from './bytes-keeper.ts';
 import type { OutputEncoder } from './output-encoder.ts';

@@ -9,9 +9,9 @@ import {
   type WorkerInbox,
 } from '@darkroom/store';
 import type { EngineLife } from '../engine/engine-life.ts';
-import type { FileWatch } from '../files/file-watch.ts';
+import type { FileWatch } from './file-watch.ts';
 import type { EngineMeters } from '../meters/engine-meters.ts';
-import type { WorkerOptions } from '../worker-options.ts';
+import type { WorkerOptions } from './worker-options.ts';
 
 type RegisterResult = 'registered' | 'leased';
 

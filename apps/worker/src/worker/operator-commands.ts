@@ -3,7 +3,7 @@ import type { Executor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
 import { answerCall, type OperatorMessage, type StoreConnection, type WorkerIdentity } from '@darkroom/store';
 import { readProcessMemory } from '../memory/read-memory.ts';
-import type { EngineLife } from './engine-life.ts';
+import type { EngineLife } from '../engine/engine-life.ts';
 
 export interface OperatorCommandsOptions {
   store: StoreConnection;

@@ -2,7 +2,7 @@
 import { PeriodicLoop } from '@darkroom/service';
 import type { EngineLife } from '../engine/engine-life.ts';
 import type { EngineMeters } from '../meters/engine-meters.ts';
-import type { WorkerOptions } from '../worker-options.ts';
+import type { WorkerOptions } from './worker-options.ts';
 
 export interface FileWatchOptions extends Pick<WorkerOptions, 'info' | 'files' | 'log'> {
   model: string;

@@ -17,20 +17,20 @@ import {
   type WorkerIdentity,
   type WorkerInbox,
 } from '@darkroom/store';
-import { EngineLife } from './engine/engine-life.ts';
-import { OperatorCommands } from './engine/operator-commands.ts';
-import { FileWatch } from './files/file-watch.ts';
-import { EngineMeters } from './meters/engine-meters.ts';
-import type { DropReason } from './meters/step-meter.ts';
-import { ActiveRequest, type ActiveRequestOptions } from './request/active-request.ts';
-import { BytesKeeper } from './request/bytes-keeper.ts';
-import { OutputEncoder } from './request/output-encoder.ts';
-import { checkpointsFor, readResumeState } from './request/resume-state.ts';
-import { logFailures } from './request/log-failures.ts';
-import { OrphanedLeases } from './request/orphaned-leases.ts';
-import { FlushTimer } from './request/unread-progress.ts';
-import { WriteQueue } from './request/write-queue.ts';
-import { Registration } from './shards/registration.ts';
+import { EngineLife } from '../engine/engine-life.ts';
+import { OperatorCommands } from './operator-commands.ts';
+import { FileWatch } from './file-watch.ts';
+import { EngineMeters } from '../meters/engine-meters.ts';
+import { ActiveRequest, type ActiveRequestOptions } from '../request/active-request.ts';
+import { BytesKeeper } from '../request/bytes-keeper.ts';
+import type { DropReason } from '../request/drop-reason.ts';
+import { OutputEncoder } from '../request/output-encoder.ts';
+import { checkpointsFor, readResumeState } from '../request/resume-state.ts';
+import { logFailures } from '../request/log-failures.ts';
+import { OrphanedLeases } from '../request/orphaned-leases.ts';
+import { FlushTimer } from '../request/unread-progress.ts';
+import { WriteQueue } from '../request/write-queue.ts';
+import { Registration } from './registration.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 /** Blocking time of one inbox read. Closing the connection ends the read sooner. */
