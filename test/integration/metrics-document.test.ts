@@ -9,7 +9,7 @@ import { createApiMetrics } from '../../apps/api/src/http/api-metrics.ts';
 import { createFormerMetrics } from '../../apps/batch-former/src/batch-former.ts';
 import { createKeySizeReport, reportQueues } from '../../apps/janitor/src/report-queues.ts';
 import { createSenderMetrics } from '../../apps/webhook-sender/src/sender-metrics.ts';
-import { createMemorySeries } from '../../apps/worker/src/memory/memory-series.ts';
+import { createMemorySeries } from '../../apps/worker/src/meters/worker-series.ts';
 import { createWorkerSeries } from '../../apps/worker/src/meters/worker-series.ts';
 
 const root = new URL('../../', import.meta.url);

@@ -11,17 +11,16 @@ import {
   storeService,
 } from '@darkroom/service';
 import { checkServer, openStore, type StoreConnection } from '@darkroom/store';
-import { listGpus } from './processes/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
 import { moduleEngine } from './engine/module-engine.ts';
 import { processEngine, type ProcessEngineOptions } from './engine/process-engine.ts';
 import { upstreamEngine } from './engine/upstream-engine.ts';
 import type { Restart, WorkerEngine } from './engine/worker-engine.ts';
 import { MemoryKeeper } from './memory/memory-keeper.ts';
-import { createMemorySeries } from './memory/memory-series.ts';
+import { createMemorySeries } from './meters/worker-series.ts';
 import { ModelWorkers, workerIdOf } from './models/model-workers.ts';
 import { RestartableWorker } from './models/restartable-worker.ts';
-import { WorkerProcesses } from './processes/worker-processes.ts';
+import { listGpus, WorkerProcesses } from './processes/worker-processes.ts';
 import { Worker } from './worker/worker.ts';
 
 /** Time for which a model of MODEL_DIRS waits for memory that busy models use, ms; then one of them is drained. */
@@ -106,7 +105,8 @@ async function createWorker(
   { store, memory, restart }: WorkerParts & { restart: Restart },
 ): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
-  const engine = await openEngine(config, { kinds: engineKinds, loads, restart, memory, log });
+  const options = { kinds: engineKinds, loads, restart, memory, log };
+  const engine = await loads.watch(async () => openEngine(config, options));
   const info = {
     host: hostname(),
     pid: process.pid,

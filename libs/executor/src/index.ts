@@ -7,7 +7,7 @@ export * from './module/module-executor.ts';
 export * from './kinds/engine-kinds.ts';
 export * from './kinds/image/image-engine.ts';
 export * from './kinds/text/text-engine.ts';
-export * from './judge/judge-timeout.ts';
+export { judgeTimeoutOf } from './judge/judge.ts';
 export * from './judge/judged-executor.ts';
 export type * from './module/own-executor.ts';
 export type * from './module/own-judge.ts';

@@ -19,27 +19,31 @@ export interface ProcessEngineOptions {
   memory?: MemoryKeeper | undefined;
 }
 
-/** Runs the built-in engine on a model's directory, in its own process. */
+/**
+ * Runs the built-in engine on a model's directory, in its own process.
+ *
+ * @throws DarkroomError `model_unsupported` if the directory cannot be served, or the model can never fit memory.
+ */
 export async function processEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> {
   const { kinds, loads, restart, log, memory } = options;
-  const [model, requestedDevices] = [modelOptions(config), config.devices];
+  const { devices: requested, modelDir: directory, modelId: id, modelDtype: dtypes } = config;
+  const { hasLowMemory, safetyChecker } = config;
+  const model = { directory, id, dtypes, devices: requested, hasLowMemory, safetyChecker };
   const files = new ModelFiles(model, kinds);
-  await loads.watch(async () => {
-    checkModelDirectory(model.directory);
-    await files.mark();
-  });
+  checkModelDirectory(directory);
+  await files.mark();
   const { digest } = files;
-  const read = await loads.watch(() => readModel(model, { ...options, config }));
+  const read = await readModel(model, { ...options, config });
   const { card, asset, capacity } = read;
   let executor: ProcessExecutor | undefined;
-  const source = { memory, device: requestedDevices[0], pid: () => executor?.enginePid };
+  const source = { memory, device: requested[0], pid: () => executor?.enginePid };
   const engine: WorkerEngine = {
     card,
     asset,
     capacity,
-    shared: await loads.watch(async () => sharedOf(read, source)),
+    shared: sharedOf(read, source),
     files,
-    device: requestedDevices.join(', '),
+    device: requested.join(', '),
     async prepare() {
       await loads.watch(() => files.mark());
       if (files.digest === digest) return;
@@ -51,10 +55,10 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
         model: read.options,
         maxSlots: capacity,
         checkpointEvery: config.checkpointSteps,
-        environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
+        environment: hasLowMemory ? memoryReturningEnvironment() : undefined,
         onEvents,
         onLoaded: (components, loaded) =>
-          (engine.device = logLoaded({ components, card: loaded }, { log, requested: requestedDevices }).join(', ')),
+          (engine.device = logLoaded({ components, card: loaded }, { log, requested }).join(', ')),
       })),
   };
   return engine;
@@ -94,15 +98,4 @@ async function readModel(
 function checkModelDirectory(directory: string): void {
   const problem = modelDirectoryProblem(directory);
   if (problem !== undefined) throw new DarkroomError('model_unsupported', 'worker.read-model', problem);
-}
-
-function modelOptions(config: Config<'worker'>): LoadModelOptions {
-  return {
-    directory: config.modelDir,
-    id: config.modelId,
-    dtypes: config.modelDtype,
-    devices: config.devices,
-    hasLowMemory: config.hasLowMemory,
-    safetyChecker: config.safetyChecker,
-  };
 }

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@darkroom/testing';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { listGpus } from './list-gpus.ts';
-import { WorkerProcesses } from './worker-processes.ts';
+import { listGpus, WorkerProcesses } from './worker-processes.ts';
 
 let directory: string;
 let script: string;

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { childEnvironment } from '@darkroom/config';
 import { BackOff, type BackOffOptions, Child, type ChildEnd } from '@darkroom/core';
@@ -97,4 +98,11 @@ export class WorkerProcesses extends BaseService<WorkerProcessesOptions> {
     this.#children.delete(child);
     return end;
   }
+}
+
+/** Lists this machine's NVIDIA GPUs by CUDA index: there is one `/dev/nvidia<n>` per GPU. */
+export function listGpus(deviceDirectory = '/dev'): string[] {
+  const gpus = readdirSync(deviceDirectory).filter((name) => /^nvidia\d+$/.test(name));
+  // A container given the third GPU of a machine sees it as nvidia2, and CUDA in it counts from 0.
+  return gpus.map((_name, index) => String(index));
 }

@@ -25,6 +25,8 @@ export interface Verdict {
 /** The process ended, or was killed, with several questions open, any of which may have caused it. */
 class EndedWithOthers extends Error {}
 
+/** Longest time for a verdict, ms. */
+const maxVerdictMs = 10_000;
 /** Timeout of `createJudge`, as a multiple of the timeout of a verdict. */
 const startFactor = 10;
 /** Max time that a process takes to answer a ping, and to exit once it is killed. */
@@ -163,6 +165,14 @@ export class Judge {
     this.#starting = undefined;
     child?.kill(reason);
   }
+}
+
+/**
+ * Returns the timeout of a verdict, ms. The engine sends no events while moderation is pending: a slow verdict must not
+ * count as a hung engine.
+ */
+export function judgeTimeoutOf(engineTimeoutS: number): number {
+  return Math.min(maxVerdictMs, engineTimeoutS * 500);
 }
 
 /** @throws Error, for the start error. */
