@@ -1,4 +1,4 @@
-import type { ModelCard, RowRequest } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
 
 /** Slots in use, and requests with at least one output that waits for a slot. */
 export interface EngineStatus {
@@ -59,4 +59,9 @@ export interface Executor {
    * last events. All events are delivered before it resolves, none after. Idempotent.
    */
   shutdown(options?: ShutdownOptions): Promise<void>;
+}
+
+/** Creates the error for a call that an executor cannot take in its present state. */
+export function unavailable(op: string, message: string): DarkroomError {
+  return new DarkroomError('unavailable', op, message);
 }

@@ -10,6 +10,7 @@ export interface WorkerOptions
     Pick<EngineLifeOptions, 'loads' | 'sleepAfterMs' | 'retryMs' | 'stopSignal' | 'log'> {
   store: StoreConnection;
   workerId: string;
+  /** Encode the outputs of requests. */
   kinds: EncodingKinds;
   heartbeatMs: number;
   /** Silence after which an engine with requests counts as hung, ms; longer if its requests should take longer. */

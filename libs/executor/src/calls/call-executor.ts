@@ -9,7 +9,7 @@ import {
   withTimeLimit,
 } from '@darkroom/core';
 import type { ExecutorListener, RequestEndEvent } from '../executor-event.ts';
-import type { Executor, ExecutorHealth } from '../executor.ts';
+import { type Executor, type ExecutorHealth, unavailable } from '../executor.ts';
 import { UpstreamError } from './backend-error.ts';
 import type { BackendClient } from './backend-client.ts';
 import { SilenceTimer } from './silence-timer.ts';
@@ -274,8 +274,4 @@ function stackOf(error: unknown): { stack?: string } {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function unavailable(op: string, message: string): DarkroomError {
-  return new DarkroomError('unavailable', op, message);
 }

@@ -8,7 +8,13 @@ import {
   type MessageToEngine,
 } from './engine-message.ts';
 import { type ExecutorListener, isRequestEnd } from '../executor-event.ts';
-import type { EngineStatus, Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
+import {
+  type EngineStatus,
+  type Executor,
+  type ExecutorHealth,
+  type ShutdownOptions,
+  unavailable,
+} from '../executor.ts';
 
 export interface ProcessExecutorOptions extends EngineProcessOptions {
   onEvents: ExecutorListener;
@@ -125,8 +131,4 @@ export class ProcessExecutor implements Executor {
     for (const answer of this.#healthChecks.splice(0)) answer(undefined);
     if (wasReady) this.#options.onEvents([{ type: 'engine-lost', message: `the engine ${how}`, requestIds }]);
   }
-}
-
-function unavailable(op: string, message: string): DarkroomError {
-  return new DarkroomError('unavailable', op, message);
 }

@@ -1,7 +1,7 @@
-import { DarkroomError, type ModelCard, type Pipeline, type PipelineRow, type RowRequest } from '@darkroom/core';
+import { type ModelCard, type Pipeline, type PipelineRow, type RowRequest } from '@darkroom/core';
 import { Engine } from '../engine/engine.ts';
 import type { ExecutorListener } from '../executor-event.ts';
-import type { Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
+import { type Executor, type ExecutorHealth, type ShutdownOptions, unavailable } from '../executor.ts';
 
 export interface InProcessExecutorOptions<Row extends PipelineRow> {
   /** Called by `start`. A function, so that only its callers load ONNX Runtime. */
@@ -56,8 +56,4 @@ export class InProcessExecutor<Row extends PipelineRow> implements Executor {
     await engine?.stop(options);
     await pipeline?.dispose();
   }
-}
-
-function unavailable(op: string, message: string): DarkroomError {
-  return new DarkroomError('unavailable', op, message);
 }
