@@ -85,6 +85,17 @@ it('passes model settings of darkroom.env only to the image worker, and all othe
   ]);
 });
 
+it("gives llama.cpp's server of the profile llama the mmproj file of LLAMA_MMPROJ, or none", () => {
+  const fileOf = (given: Record<string, string>): string | undefined => {
+    const { PATH, HOME } = process.env;
+    const command = ['compose', '--profile', 'llama', 'config', '--format', 'json', 'llama'];
+    const config = execFileSync('docker', command, { cwd: root, env: { PATH, HOME, ...given }, encoding: 'utf8' });
+    const { services } = JSON.parse(config) as { services: { llama: { environment: Record<string, string> } } };
+    return services.llama.environment['LLAMA_ARG_MMPROJ'];
+  };
+  expect([fileOf({ LLAMA_MMPROJ: 'mmproj.gguf' }), fileOf({})]).toEqual(['/models/mmproj.gguf', '']);
+});
+
 it('passes valid upstream settings to the workers of the profile llama', () => {
   const command = ['compose', '--profile', 'llama', 'config', '--format', 'json', 'worker-llama'];
   const { PATH, HOME } = process.env;

@@ -135,6 +135,7 @@ export interface components {
             prompt?: (string | number[]) | null;
             /**
              * @description Conversation to answer, rendered with the chat template of the model. Instead of `prompt`.
+             * Parts of the type `image_url` are for models whose `takes` has `image`.
              * @example [
              *       {
              *         "role": "user",
@@ -144,7 +145,25 @@ export interface components {
              */
             messages?: ({
                 role: string;
-                content: string;
+                content: string | (({
+                    /** @enum {string} */
+                    type: "text";
+                    text: string;
+                } & {
+                    [key: string]: unknown;
+                }) | {
+                    /** @enum {string} */
+                    type: "image_url";
+                    image_url: {
+                        /**
+                         * @description PNG, JPEG or WebP: a data URL, an https URL that the server fetches, or the
+                         * `url` of an image from an earlier request of yours.
+                         */
+                        url: string;
+                        /** @description For the model. Default: auto. */
+                        detail?: ("auto" | "low" | "high") | null;
+                    };
+                })[];
                 tool_calls?: ({
                     function: {
                         name: string;
@@ -160,6 +179,11 @@ export interface components {
             } & {
                 [key: string]: unknown;
             })[] | null;
+            /**
+             * @description An image to ask about, for models whose `takes` has it: the request is then one message with
+             * this image and `prompt`. As `url` in `messages`, or a file of a `multipart/form-data` body.
+             */
+            image?: string | null;
             /**
              * @description Maximum number of tokens to generate. Default: the model’s.
              * @example 24
@@ -666,7 +690,7 @@ export interface components {
                 prompt: number[] | string | null;
                 /**
                  * @description Conversation to answer, rendered with the chat template of the model. Instead of
-                 * `prompt`.
+                 * `prompt`. Parts of the type `image_url` are for models whose `takes` has `image`.
                  * @example [
                  *       {
                  *         "role": "user",
@@ -676,7 +700,28 @@ export interface components {
                  */
                 messages?: ({
                     role: string;
-                    content: string;
+                    content: string | (({
+                        /** @enum {string} */
+                        type: "text";
+                        text: string;
+                    } & {
+                        [key: string]: unknown;
+                    }) | {
+                        /** @enum {string} */
+                        type: "image_url";
+                        image_url: {
+                            /**
+                             * @description PNG, JPEG or WebP: a data URL, an https URL that the server fetches, or the
+                             * `url` of an image from an earlier request of yours.
+                             */
+                            url: string;
+                            /**
+                             * @description For the model. Default: auto.
+                             * @enum {string}
+                             */
+                            detail?: "auto" | "low" | "high";
+                        };
+                    })[];
                     tool_calls?: ({
                         function: {
                             name: string;
@@ -692,6 +737,11 @@ export interface components {
                 } & {
                     [key: string]: unknown;
                 })[];
+                /**
+                 * @description An image to ask about, for models whose `takes` has it: the request is then one message
+                 * with this image and `prompt`. As `url` in `messages`, or a file of a `multipart/form-data` body.
+                 */
+                image?: string;
                 /**
                  * @description Maximum number of tokens to generate. Default: the model’s.
                  * @example 24
@@ -921,6 +971,11 @@ export interface components {
             vocabulary_size?: number;
             /** @description Whether the model takes `messages`. */
             has_chat_template: boolean;
+            /**
+             * @description ["image"] if messages may have images, else []. Absent if only the server that runs the
+             * model knows.
+             */
+            takes?: "image"[];
             /** @description Whether the model calls tools. Absent if only the server that runs the model knows. */
             has_tools?: boolean;
             /** @description Whether a text has the same bytes regardless of the requests in its batch. */

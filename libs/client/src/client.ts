@@ -120,7 +120,7 @@ export function createClient(options: ClientOptions) {
      * @example
      *   const mask = await client.input(id, 'mask');
      */
-    input: (id: string, name: 'image' | 'mask', given?: SignalOptions): Promise<Blob> =>
+    input: (id: string, name: 'image' | 'mask' | `image-${number}`, given?: SignalOptions): Promise<Blob> =>
       fetchInput(callOf(given), `${requestPath(id)}/inputs/${name}`),
     /**
      * Calls a path of the API that has no function here, such as `/status`; tries once.
@@ -155,7 +155,7 @@ async function submitRequest(
 
 /** Returns JSON, or a form if there are files, with the other fields as JSON. */
 function bodyOf(request: ImageRequest | TextRequest): string | FormData {
-  const fields = Object.entries(request).filter(([, value]) => value !== undefined);
+  const fields = Object.entries(request).filter(([, value]) => value !== undefined && value !== null);
   if (!fields.some(([, value]) => value instanceof Blob)) return JSON.stringify(request);
   const form = new FormData();
   for (const [name, value] of fields) {

@@ -13,15 +13,18 @@ export interface ImageRequest extends Omit<
    * The input image, for models whose `takes` contains it: a file, a data URL, an https URL that the server fetches,
    * or the `url` of one of your images on the server. With `size: 'auto'`, the output has its size.
    */
-  image?: string | Blob;
+  image?: string | Blob | null;
   /** The area to repaint: white there, black where `image` is preserved; of the same size as `image`. */
-  mask?: string | Blob;
+  mask?: string | Blob | null;
   /** Writes the recipe into the file, for `readMetadata` and other tools. Default: `false`. */
   metadata?: boolean;
 }
 
 /** A request for texts, with `prompt` or `messages`. Limits named "the model's" are in `/v1/models`. */
-export interface TextRequest extends Omit<WithoutNull<Api.TextRequest>, 'metadata' | 'user'> {}
+export interface TextRequest extends Omit<WithoutNull<Api.TextRequest>, 'image' | 'metadata' | 'user'> {
+  /** An image to ask about in `prompt`, for models whose `takes` contains it: as in `ImageRequest`. */
+  image?: string | Blob | null;
+}
 
 /** Fields of a request of any kind. */
 export type RequestOptions = Pick<

@@ -34,3 +34,6 @@ export * from './text/text-view-shapes.ts';
 export * from './text/text-views.ts';
 export * from './text/text.ts';
 export * from './text/upstream-text.ts';
+export * from './text/form/image-parts.ts';
+export * from './text/form/message-content.ts';
+export * from './text/text-images.ts';

@@ -1,7 +1,7 @@
 /** Loads the images that a body refers to, validates them and resizes them to the output size. */
 import { describeValue, type FieldProblem } from '@darkroom/core';
 import type { FittedImage, ImagePart } from '@darkroom/imaging';
-import type { ImageAttachment, ImageSize, ImagesResult, ReadImages } from '@darkroom/kinds';
+import type { ImageAttachment, ImageResult, ImageSize, ImagesResult, ReadImages } from '@darkroom/kinds';
 import { fileIdInUrl, readOwnFile } from '../files/read-own-file.ts';
 import { fetchImageUrl } from './fetch-image.ts';
 import { type ImageSources, readStoredImage } from './read-stored-image.ts';
@@ -15,6 +15,8 @@ export interface ReadImagesOptions {
   uploads: Uploads | undefined;
   /** Marks the area to paint: white pixels; or, as in OpenAI's API, transparent pixels of the mask, or of the image. */
   maskBy: 'brightness' | 'transparency';
+  /** The request holds another image in memory. */
+  holdsOtherFile?: boolean;
 }
 
 /** A file in memory. */
@@ -30,7 +32,7 @@ const expectedImage = 'expected a PNG, JPEG or WebP image';
 class InvalidImage extends Error {
   readonly problem: FieldProblem;
 
-  constructor(field: ImageAttachment, what: string) {
+  constructor(field: string, what: string) {
     const message = `${field} is ${what}`;
     super(message);
     this.problem = { field, code: 'invalid_value', message };
@@ -63,8 +65,36 @@ export async function readInputImages(
   }
 }
 
+/**
+ * Reads one of the images of a conversation. Its bytes count as memory of the owner until `held` is freed; only the
+ * first image of a request waits for memory, because two requests that hold some could wait for each other.
+ */
+export async function readConversationImage(
+  context: ImageSources,
+  options: ReadImagesOptions & { held: FileShare[] },
+  { field, source, sizeOf }: { field: string; source: string; sizeOf: (own: ImageSize) => ImageSize },
+): Promise<ImageResult> {
+  const { held } = options;
+  try {
+    const use = { field, source, sizeOf, parts: ['image'] as const };
+    const { size, fitted } = await useImage(context, { ...options, holdsOtherFile: held.length > 0 }, use);
+    const data = fitted.image!;
+    const memory = context.images.files.open(data.byteLength, {
+      ...waiterFor(options),
+      holdsOtherFile: held.length > 0,
+    });
+    held.push(memory);
+    await memory.grow(data.byteLength);
+    memory.complete(data.byteLength);
+    return { status: 'read', size, data };
+  } catch (error) {
+    if (error instanceof InvalidImage) return { status: 'invalid', problems: [error.problem] };
+    throw error;
+  }
+}
+
 interface ImageUse {
-  field: ImageAttachment;
+  field: string;
   source: string;
   /** Returns the target size for an image of this size. */
   sizeOf: (own: ImageSize) => ImageSize;
@@ -123,12 +153,12 @@ function sizeText({ width, height }: ImageSize): string {
 
 async function load(
   context: ImageSources,
-  { waiter: client, uploads }: ReadImagesOptions,
-  { field, source }: { field: ImageAttachment; source: string },
+  options: ReadImagesOptions,
+  { field, source }: { field: string; source: string },
 ): Promise<LoadedFile> {
+  const { uploads } = options;
   const shown = describeValue(source);
-  const { owner, signal } = client;
-  const waiter = { owner, signal, holdsOtherFile: uploads !== undefined && uploads.byteLength > 0 };
+  const waiter = waiterFor(options);
   // Uploads are released together, by the submission.
   if (/^cid:/i.test(source)) {
     const bytes = uploads?.get(source.slice('cid:'.length));
@@ -158,10 +188,14 @@ async function load(
   return { bytes: result.bytes, release: result.release };
 }
 
+function waiterFor({ waiter: { owner, signal }, uploads, holdsOtherFile = false }: ReadImagesOptions): FileWaiter {
+  return { owner, signal, holdsOtherFile: holdsOtherFile || (uploads !== undefined && uploads.byteLength > 0) };
+}
+
 /** Loads an uploaded file of the client from the store. */
 async function loadOwnFile(
   context: ImageSources,
-  { field, fileId, shown, waiter }: { field: ImageAttachment; fileId: string; shown: string; waiter: FileWaiter },
+  { field, fileId, shown, waiter }: { field: string; fileId: string; shown: string; waiter: FileWaiter },
 ): Promise<LoadedFile> {
   let memory: FileShare | undefined;
   try {

@@ -1,5 +1,5 @@
 import type { RequestSnapshot } from '@darkroom/core';
-import { imageKind, type ImageAttachment, type ImageInput } from '@darkroom/kinds';
+import { imageKind, type ImageAttachment, type ImageInput, type UpstreamTextInput } from '@darkroom/kinds';
 import { readAttachment, readOutput, readRequest } from '@darkroom/store';
 import type { WithStore } from '../server/store-guard.ts';
 import { fileBytesOf, type ImageIntake } from './image-intake.ts';
@@ -32,7 +32,7 @@ interface ImageMetadata {
  * owner is checked instead.
  */
 const pathPattern =
-  /^(?:\/[\w.~-]{1,64}){0,8}?\/v1\/predict\/(?<id>[^/]{1,128})\/(?:inputs\/(?<name>image|mask)|images\/(?<index>\d{1,3}))(?:\?.*)?$/;
+  /^(?:\/[\w.~-]{1,64}){0,8}?\/v1\/predict\/(?<id>[^/]{1,128})\/(?:inputs\/(?<name>image(?:-\d{1,2})?|mask)|images\/(?<index>\d{1,3}))(?:\?.*)?$/;
 
 /** Reads the image at a path of this server, after its size was checked and memory for it is reserved. */
 export async function readStoredImage(
@@ -71,9 +71,17 @@ function metadataOf(
   { kind, input, outputs }: RequestSnapshot,
   { name, index }: { name: string | undefined; index: number },
 ): ImageMetadata | undefined {
-  if (kind !== imageKind.id) return undefined;
+  if (kind !== imageKind.id) {
+    const size = name === undefined ? undefined : (input as Partial<UpstreamTextInput>).images?.[indexOfInput(name)];
+    return size && { ...size, bytes: fileBytesOf(size.width * size.height) };
+  }
   if (name === undefined) return outputs.find((output) => output.index === index);
   // Stored inputs have the size of the output.
   const { width, height, ...given } = input as ImageInput;
   return given[name as ImageAttachment] === true ? { width, height, bytes: fileBytesOf(width * height) } : undefined;
+}
+
+/** Returns the index of an input such as `image-2`; NaN for other names. */
+function indexOfInput(name: string): number {
+  return Number(/^image-(?<index>\d+)$/.exec(name)?.groups?.['index'] ?? NaN);
 }

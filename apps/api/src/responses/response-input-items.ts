@@ -1,5 +1,5 @@
 /** Pages of the input items of a response, for `GET /v1/responses/{id}/input_items`. */
-import type { TextMessage } from '@darkroom/kinds';
+import { type TextMessage, textOf } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidField } from '../http/api-error.ts';
 
@@ -11,7 +11,17 @@ const inputItemSchema = z.discriminatedUnion('type', [
     ...base,
     type: z.literal('message'),
     role: z.enum(roles),
-    content: z.array(z.strictObject({ type: z.enum(['input_text', 'output_text']), text: z.string() })),
+    content: z.array(
+      z.union([
+        z.strictObject({ type: z.enum(['input_text', 'output_text']), text: z.string() }),
+        z.strictObject({
+          type: z.literal('input_image'),
+          image_url: z.string(),
+          detail: z.enum(['auto', 'low', 'high']),
+          file_id: z.null(),
+        }),
+      ]),
+    ),
   }),
   z.strictObject({
     ...base,
@@ -61,11 +71,25 @@ export function listInputItems(
   };
 }
 
+type PartView = Extract<InputItemView, { type: 'message' }>['content'][number];
+
+function partOf(part: Exclude<TextMessage['content'], string>[number], type: 'input_text' | 'output_text'): PartView {
+  if (part.type === 'text') return { type, text: part.text };
+  const { url, detail = 'auto' } = part.image_url;
+  return { type: 'input_image', image_url: url, detail, file_id: null };
+}
+
 function itemsOf({ role, content, tool_calls: calls, tool_call_id }: TextMessage, at: number): InputItemView[] {
   const status = 'completed' as const;
   if (role === 'tool')
     return [
-      { id: `fco_in_${at}`, type: 'function_call_output', status, call_id: String(tool_call_id), output: content },
+      {
+        id: `fco_in_${at}`,
+        type: 'function_call_output',
+        status,
+        call_id: String(tool_call_id),
+        output: textOf(content),
+      },
     ];
   const type = role === 'assistant' ? 'output_text' : 'input_text';
   const shownRole = roles.find((one) => one === role) ?? 'user';
@@ -74,7 +98,7 @@ function itemsOf({ role, content, tool_calls: calls, tool_call_id }: TextMessage
     type: 'message',
     status,
     role: shownRole,
-    content: [{ type, text: content }],
+    content: typeof content === 'string' ? [{ type, text: content }] : content.map((part) => partOf(part, type)),
   };
   const made = (calls ?? []).map((call, index): InputItemView => {
     const { id, function: called } = call as { id: string; function: { name: string; arguments: string } };

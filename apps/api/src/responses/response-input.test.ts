@@ -154,8 +154,13 @@ describe('rejects', () => {
     [{ input: [{ role: 'user' }] }, 'input.0.content', 'input.0.content is missing, expected text'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] },
+      'input.0.content.0.image_url',
+      'input.0.content.0.image_url is "x", expected an image: a data URL in base64, or an https URL',
+    ],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'x' }] }] },
       'input.0.content.0.type',
-      'input.0.content.0.type is "input_image", expected input_text or output_text',
+      'input.0.content.0.type is "input_file", expected input_text, output_text, or input_image',
     ],
     [{ input: [{ role: 'user', content: [{ type: 'input_text' }] }] }, 'input.0.content.0.text', 'is missing'],
     [{ input: [{ type: 'reasoning' }] }, 'input.0.type', 'expected message, function_call, function_call_output or'],

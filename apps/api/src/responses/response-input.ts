@@ -1,6 +1,6 @@
 /** Converts OpenAI's `input` to messages. */
 import { describeValue, type FieldProblem, invalidValue } from '@darkroom/core';
-import type { TextMessage } from '@darkroom/kinds';
+import { imageDetail, imageExpected, imageSource, type TextMessage } from '@darkroom/kinds';
 import { invalidFields } from '../http/api-error.ts';
 import { requestIdOfItem } from './response-ids.ts';
 
@@ -23,7 +23,7 @@ const contentExpected = 'text, or a list of at least one part {"type": "input_te
 const typeExpected = 'message, function_call, function_call_output or item_reference';
 const textTypes = ['input_text', 'output_text', 'text'];
 
-/** Parses `input`. Throws 400 that names each item that is invalid or is not text. */
+/** Parses `input`. Throws 400 that names each invalid item. */
 export function parseInput(input: unknown): InputItem[] {
   if (typeof input === 'string' && input !== '') return [{ message: { role: 'user', content: input } }];
   if (!Array.isArray(input) || input.length === 0) throw invalidFields([invalidValue('input', input, inputExpected)]);
@@ -67,9 +67,9 @@ function parseMessage(
   field: string,
   problems: FieldProblem[],
 ): TextMessage {
-  const message = { role: roleOf(role) ?? '', content: '' };
+  const message: TextMessage = { role: roleOf(role) ?? '', content: '' };
   if (message.role === '') problems.push(invalidValue(`${field}.role`, role, roleExpected));
-  else message.content = joinTextParts(content, `${field}.content`, problems);
+  else message.content = readParts(content, `${field}.content`, problems);
   return message;
 }
 
@@ -99,6 +99,27 @@ function roleOf(role: unknown): string | undefined {
   return typeof role === 'string' && Object.hasOwn(roles, role) ? roles[role] : undefined;
 }
 
+/** Reads the parts of a message: text if it has no images. */
+function readParts(content: unknown, field: string, problems: FieldProblem[]): TextMessage['content'] {
+  if (!Array.isArray(content) || !content.some(isImage)) return joinTextParts(content, field, problems);
+  return content.map((part: unknown, index) => {
+    if (isImage(part)) return readImage(part, `${field}.${index}`, problems);
+    return { type: 'text', text: textPart(part, `${field}.${index}`, problems) };
+  });
+}
+
+function isImage(part: unknown): part is Record<string, unknown> {
+  return isObject(part) && part['type'] === 'input_image';
+}
+
+function readImage({ image_url: url, detail }: Record<string, unknown>, field: string, problems: FieldProblem[]) {
+  const { data: source = '' } = imageSource.safeParse(url);
+  if (source === '') problems.push(invalidValue(`${field}.image_url`, url, imageExpected));
+  const { success, data: level } = imageDetail.safeParse(detail ?? undefined);
+  if (!success) problems.push(invalidValue(`${field}.detail`, detail, 'auto, low or high'));
+  return { type: 'image_url' as const, image_url: { url: source, ...(level && { detail: level }) } };
+}
+
 /** Joins text parts with line breaks. */
 function joinTextParts(content: unknown, field: string, problems: FieldProblem[]): string {
   if (typeof content === 'string') return content;
@@ -106,21 +127,22 @@ function joinTextParts(content: unknown, field: string, problems: FieldProblem[]
     problems.push(invalidValue(field, content, contentExpected));
     return '';
   }
-  const texts = content.map((part: unknown, index) => {
-    const { type, text } = isObject(part) ? part : {};
-    if (typeof type !== 'string' || !textTypes.includes(type))
-      problems.push(
-        invalidValue(
-          `${field}.${index}.type`,
-          type ?? describeValue(part),
-          'input_text or output_text: models here accept only text',
-        ),
-      );
-    else if (typeof text !== 'string') problems.push(invalidValue(`${field}.${index}.text`, text, 'text'));
-    else return text;
-    return '';
-  });
-  return texts.join('\n');
+  return content.map((part, index) => textPart(part, `${field}.${index}`, problems)).join('\n');
+}
+
+function textPart(part: unknown, field: string, problems: FieldProblem[]): string {
+  const { type, text } = isObject(part) ? part : {};
+  if (typeof type !== 'string' || !textTypes.includes(type))
+    problems.push(
+      invalidValue(
+        `${field}.type`,
+        type ?? describeValue(part),
+        'input_text, output_text, or input_image in a message',
+      ),
+    );
+  else if (typeof text !== 'string') problems.push(invalidValue(`${field}.text`, text, 'text'));
+  else return text;
+  return '';
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,6 +1,14 @@
 /** A response in OpenAI's format. */
 import { type OutputInfo, type RequestSnapshot, timeOfRequestId } from '@darkroom/core';
-import { formOf, isForUpstream, type StoredTextInput, textUsage, type UpstreamTextInput } from '@darkroom/kinds';
+import {
+  formOf,
+  isForUpstream,
+  type StoredTextInput,
+  type TextMessage,
+  textUsage,
+  type UpstreamTextInput,
+  withImageUrls,
+} from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { exampleId } from '../openapi/api-route.ts';
 import { choiceSchema, choiceView, formatSchema, formatView, toolSchema, toolViews } from './response-form.ts';
@@ -22,7 +30,7 @@ const conversationSchema = z.object({
   instructions: z.string().nullable(),
   metadata: z.record(z.string(), z.string()).optional(),
   /** The full conversation before the answer, without instructions. */
-  messages: z.array(z.looseObject({ role: z.string(), content: z.string() })),
+  messages: z.array(z.looseObject({ role: z.string(), content: z.custom<TextMessage['content']>() })),
 });
 export type ResponseConversation = z.infer<typeof conversationSchema>;
 
@@ -35,8 +43,9 @@ export function shownOf({ input }: Pick<StoredResponse, 'input'>): ShownResponse
 }
 
 /** Returns undefined if the response has ended and the server does not store prompts. */
-export function conversationOf({ input }: Pick<StoredResponse, 'input'>): ResponseConversation | undefined {
-  return conversationSchema.safeParse((input as StoredTextInput).said).data;
+export function conversationOf({ id, input }: Pick<StoredResponse, 'id' | 'input'>): ResponseConversation | undefined {
+  const found = conversationSchema.safeParse((input as StoredTextInput).said).data;
+  return found && { ...found, messages: withImageUrls(found.messages, (name) => `/v1/predict/${id}/inputs/${name}`) };
 }
 
 /** Returns the sampling parameters; null if the upstream server chooses its own. */

@@ -1,6 +1,12 @@
 /** OpenAI's responses API: a view of text requests whose streams can be resumed after any event (docs/responses.md). */
 import { terminalStates } from '@darkroom/core';
-import { isForUpstream, type StoredTextInput, type TextInput, text as textKind } from '@darkroom/kinds';
+import {
+  isForUpstream,
+  type StoredTextInput,
+  type TextInput,
+  text as textKind,
+  type UpstreamTextInput,
+} from '@darkroom/kinds';
 import { dropRequest } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
 import { withClientFieldNames } from '../compat/client-field-names.ts';
@@ -134,8 +140,20 @@ function submissionOf(context: ApiContext, { stream: _stream, ...fields }: Respo
     // `stream` is not part of the fingerprint: the same response can be streamed or not.
     lazyBody: { fingerprint: fields, build: makeBody },
     kind: textKind.id,
-    refine: (made): TextInput => ({ ...(made as TextInput), shown, said: conversation }),
+    refine: (made) => ({
+      ...(made as StoredTextInput | UpstreamTextInput),
+      shown,
+      said: withStoredImages(conversation, made),
+    }),
   };
+}
+
+/** Returns the conversation with the names of stored images in place of what the client sent. */
+function withStoredImages(conversation: ResponseConversation, made: unknown): ResponseConversation {
+  const { params, images } = made as Partial<UpstreamTextInput>;
+  if (images === undefined) return conversation;
+  const instructions = conversation.instructions === null ? 0 : 1;
+  return { ...conversation, messages: params!.messages!.slice(instructions) };
 }
 
 async function answer(

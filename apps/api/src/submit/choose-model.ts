@@ -1,5 +1,5 @@
 import { describeValue, type ModelCard } from '@darkroom/core';
-import { type Kind, requestFields } from '@darkroom/kinds';
+import { type Kind, mentionsImages, requestFields, takesImages } from '@darkroom/kinds';
 import { isServed, type KnownModel } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
 import { kindNotFound, modelNotFound, modelOfOtherKind, temporarilyUnavailable } from '../http/api-error.ts';
@@ -42,10 +42,17 @@ async function choose(
   { body, defaultModel, kind, canServe = () => true }: ModelChoice,
 ) {
   const fitting = cards.filter((card) => kind === undefined || card.kind === kind);
-  const able = fitting.filter(canServe);
+  const able = ableToRead(body, fitting.filter(canServe));
   const unnamed = { body, defaultModel, cards, fitting: able.length > 0 ? able : fitting };
   const id = namedModel(body) ?? (await unnamedModel(context, unnamed)) ?? '';
   return { id, fitting, isEmpty: cards.length === 0, card: fitting.find((card) => card.id === id) };
+}
+
+/** Returns the models that take the images of a body, if it has any: those that surely do, else those that may. */
+function ableToRead(body: unknown, cards: readonly KnownModel[]): readonly KnownModel[] {
+  if (!mentionsImages(body)) return cards;
+  const able = cards.filter((card) => takesImages(card) === true);
+  return able.length > 0 ? able : cards.filter((card) => takesImages(card) === undefined);
 }
 
 /**

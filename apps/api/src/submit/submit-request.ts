@@ -7,7 +7,7 @@ import {
   type WebhookRequest,
   type WebhookView,
 } from '@darkroom/core';
-import type { RequestPolicy } from '@darkroom/kinds';
+import { mentionsImages, type RequestPolicy } from '@darkroom/kinds';
 import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, readAsset } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
@@ -16,7 +16,8 @@ import { findRequest } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { modelNotFound, temporarilyUnavailable, overloaded, retryLater, tooMany } from '../http/api-error.ts';
 import { isStoreUnavailable } from '../server/store-guard.ts';
-import { readInputImages, type ReadImagesOptions } from '../images/read-images.ts';
+import { readConversationImage, readInputImages, type ReadImagesOptions } from '../images/read-images.ts';
+import type { FileShare } from '../body/file-memory.ts';
 import type { Uploads } from '../body/uploads.ts';
 import type { Waiter } from '../body/take-turn.ts';
 import { admit, type NewRequest } from './admit.ts';
@@ -69,14 +70,27 @@ export async function submitRequest(
   context: ApiContext,
   submission: Submission,
 ): Promise<SubmittedRequest> {
+  return withFiles(submission, (held) => submit(c, context, held));
+}
+
+/** A submission with the memory of the images that were read for it. */
+type HeldSubmission = Submission & { held: FileShare[] };
+
+/** Frees the memory of uploads and images after the work. */
+async function withFiles<Result>(
+  submission: Submission,
+  work: (held: HeldSubmission) => Promise<Result>,
+): Promise<Result> {
+  const held: FileShare[] = [];
   try {
-    return await submit(c, context, submission);
+    return await work({ ...submission, held });
   } finally {
+    for (const file of held) file.free();
     submission.uploads?.release();
   }
 }
 
-async function submit(c: ApiCall, context: ApiContext, submission: Submission): Promise<SubmittedRequest> {
+async function submit(c: ApiCall, context: ApiContext, submission: HeldSubmission): Promise<SubmittedRequest> {
   const key = c.req.header('idempotency-key');
   const { lazyBody, uploads } = submission;
   const sent = lazyBody === undefined ? submission.body : lazyBody.fingerprint;
@@ -110,7 +124,10 @@ export async function resolveSubmission(c: ApiCall, context: ApiContext, submiss
   await countSubmitted(c, context);
   const body = submission.lazyBody === undefined ? submission.body : await submission.lazyBody.build();
   const { defaultModel } = context.config;
-  return (await resolveRequest(context, { ...submission, body, waiter: waiterOf(c), defaultModel })).request.input;
+  const resolved = await withFiles(submission, (held) =>
+    resolveRequest(context, { ...held, body, waiter: waiterOf(c), defaultModel }),
+  );
+  return resolved.request.input;
 }
 
 function waiterOf(c: ApiCall): Waiter {
@@ -131,8 +148,7 @@ function annotateResponse(c: ApiCall, submitted: SubmittedRequest): SubmittedReq
 
 /** True if building the request needs lookups or images, which may no longer be available for a replay. */
 function isCostlyToBuild({ body, lazyBody, uploads }: Submission): boolean {
-  const { image } = (body ?? {}) as { image?: unknown };
-  return lazyBody !== undefined || uploads !== undefined || (image !== undefined && image !== null);
+  return lazyBody !== undefined || uploads !== undefined || mentionsImages(body);
 }
 
 async function toSubmitted(
@@ -191,11 +207,12 @@ async function readReplay(context: ApiContext, id: string, owner: string): Promi
   };
 }
 
-type PreparedSubmission = Submission & { body: unknown; waiter: Waiter; defaultModel: string | undefined };
+type PreparedSubmission = HeldSubmission & { body: unknown; waiter: Waiter; defaultModel: string | undefined };
 
 async function resolveRequest(context: ApiContext, options: PreparedSubmission) {
   const { card, kind } = await chooseModel(context, options);
-  const result = await kind.resolve(options.body, card, requestOptionsOf(context, options));
+  const models = await context.models.get();
+  const result = await kind.resolve(options.body, card, { ...requestOptionsOf(context, options), models });
   if (result.status === 'invalid') throwInvalid(result.problems, { kind, card, kinds: context.kinds });
   return { card, kind, request: result.request };
 }
@@ -238,7 +255,7 @@ const maxTimeoutS = 86_400;
 /** Returns the server's settings and readers that a kind needs to resolve a body. */
 function requestOptionsOf(
   context: ApiContext,
-  { waiter, uploads, maskBy = 'brightness' }: Submission & { waiter: Waiter },
+  { waiter, uploads, held, maskBy = 'brightness' }: HeldSubmission & { waiter: Waiter },
 ): RequestPolicy {
   const { config, drawSeed, withStore } = context;
   return {
@@ -258,6 +275,8 @@ function requestOptionsOf(
       return asset;
     },
     requester: waiter,
+    readImage: (image, sizeOf) =>
+      readConversationImage(context, { waiter, uploads, maskBy, held }, { ...image, sizeOf }),
     readImages: (sources, sizeOf) => readInputImages(context, { waiter, uploads, maskBy }, { sources, sizeOf }),
   };
 }

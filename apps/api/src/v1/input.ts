@@ -1,10 +1,11 @@
-import { imageKind, imageAttachments } from '@darkroom/kinds';
 import { readAttachment } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { answerFile, fileHeaders, rangeOutside } from '../http/answer-file.ts';
 import { ApiError } from '../http/api-error.ts';
 import { describeErrorAnswer, exampleId, requestErrors, type Route } from '../openapi/api-route.ts';
+
+const namePattern = /^(?:image(?:-\d{1,2})?|mask)$/;
 
 const file = { schema: { type: 'string' as const, format: 'binary' } };
 
@@ -13,8 +14,8 @@ export const inputRoute: Route = {
   path: '/v1/predict/{id}/inputs/{name}',
   summary: 'Get an input image of a request',
   description:
-    'The input image, resized to the output size: `image` in RGB, `mask` in grey, white where to paint. Stored as long as the prompt.',
-  params: { name: z.enum(imageAttachments) },
+    'An input image as the model gets it: `image` and `mask` of an image request have the output size, the mask is grey and white where to paint; `image-0`, `image-1` and so on are the images of messages. Stored as long as the prompt.',
+  params: { name: z.string().regex(namePattern).openapi({ example: 'image' }) },
   request: { headers: fileHeaders },
   responses: {
     ...requestErrors,
@@ -27,17 +28,15 @@ export const inputRoute: Route = {
   async handle(c, { withStore }) {
     const id = requestIdOf(c);
     const name = c.req.param('name') ?? '';
-    const [request, data] = await Promise.all([
-      findRequest(withStore, id, c.get('owner')),
-      withStore((store) => readAttachment(store, id, name)),
-    ]);
-    if (data === undefined || request.kind !== imageKind.id) throw noSuchInput(id, name);
+    const read = () => withStore((store) => readAttachment(store, id, name));
+    const isName = namePattern.test(name);
+    const [, data] = await Promise.all([findRequest(withStore, id, c.get('owner')), isName ? read() : undefined]);
+    if (data === undefined) throw noSuchInput(id, name);
     return answerFile(c, { data, contentType: 'image/png', cacheControl: 'private, no-cache' });
   },
 };
 
 function noSuchInput(id: string, name: string): ApiError {
-  const expected = imageAttachments.join(' or ');
-  const message = `Request ${id} has no input ${JSON.stringify(name)}, expected ${expected} of a request that has one and whose prompt is still stored.`;
+  const message = `Request ${id} has no input ${JSON.stringify(name)}, expected image, mask, image-0 or a later one of a request that has one and whose prompt is still stored.`;
   return new ApiError(404, 'input_not_found', message);
 }

@@ -81,7 +81,7 @@ describe('a request of text', () => {
 
   it.each([
     [{ model: textModel, prompt, size: '64x64' }, 'size', 'text models, such as writer; it is a field of image'],
-    [{ model: textModel, prompt, image: 'x' }, 'image', 'text models, such as writer; it is a field of image'],
+    [{ model: textModel, prompt, mask: 'x' }, 'mask', 'text models, such as writer; it is a field of image'],
     [
       { model: 'tiny', prompt: 'a fox', max_tokens: 5 },
       'max_tokens',

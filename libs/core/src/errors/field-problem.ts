@@ -85,8 +85,9 @@ export function fieldProblems(issues: readonly z.core.$ZodIssue[], options: Fiel
     const key = problem.field ?? '';
     if (!problems.has(key)) problems.set(key, problem);
   };
+  const all = issues.flatMap(deepest);
   let count = 0;
-  for (const issue of issues) {
+  for (const issue of all) {
     if (problems.size >= maxListedProblems) break;
     count += 1;
     const path = issue.path.join('.');
@@ -97,10 +98,18 @@ export function fieldProblems(issues: readonly z.core.$ZodIssue[], options: Fiel
       add({ field: undefined, code: 'invalid_body', message });
     } else add(invalidValue(field, valueAt(body, issue.path), expected[field] ?? issue.message));
   }
-  const rest = issues.length - count;
+  const rest = all.length - count;
   if (rest === 0) return [...problems.values()];
   const message = `${rest} more ${rest === 1 ? 'value is' : 'values are'} not as expected`;
   return [...problems.values(), { field: undefined, code: 'invalid_value', message }];
+}
+
+/** Replaces the issue of a union by those of the option whose type the value has, if it is the only one. */
+function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const inside = issue.errors.filter((errors) => errors.every(({ path }) => path.length > 0));
+  if (inside.length !== 1) return [issue];
+  return inside[0]!.flatMap((inner) => deepest({ ...inner, path: [...issue.path, ...inner.path] }));
 }
 
 function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {

@@ -10,6 +10,8 @@ export interface BackendInfo {
 export interface BackendCall {
   readonly input: unknown;
   readonly index: number;
+  /** Attached files by name; absent without any. */
+  readonly attachments?: ReadonlyMap<string, Uint8Array> | undefined;
 }
 
 /** An event before the output is complete. Undefined is a liveness signal without content. */

@@ -37,6 +37,7 @@ export interface CallOptions {
 interface OpenRequest {
   readonly id: string;
   readonly input: unknown;
+  readonly attachments: RowRequest['attachments'];
   /** Number of outputs still to come. */
   left: number;
   /** Aborts when the request is canceled, fails or its results are no longer wanted. */
@@ -92,10 +93,10 @@ export class CallExecutor implements Executor {
 
   submit(requests: readonly RowRequest[]): void {
     if (!this.#isReady) throw unavailable('executor.submit', 'it is not running');
-    for (const { id, input, indexes } of requests) {
+    for (const { id, input, indexes, attachments } of requests) {
       if (this.#open.has(id)) continue;
       const all = indexes ?? Array.from({ length: (input as { n: number }).n }, (_, index) => index);
-      const request = { id, input, left: all.length, controller: new AbortController() };
+      const request = { id, input, attachments, left: all.length, controller: new AbortController() };
       this.#open.set(id, request);
       this.#queue.push(...all.map((index) => ({ request, index })));
     }
@@ -211,9 +212,9 @@ export class CallExecutor implements Executor {
     request: OpenRequest,
     { index, silenceTimer }: { index: number; silenceTimer: SilenceTimer },
   ): Promise<void> {
-    const { id: requestId, input, controller } = request;
+    const { id: requestId, input, attachments, controller } = request;
     const { onEvents } = this.#options;
-    const callEvents = this.#caller.run({ input, index }, controller.signal);
+    const callEvents = this.#caller.run({ input, index, attachments }, controller.signal);
     for (;;) {
       const { done, value } = await callEvents.next();
       if (controller.signal.aborted) {

@@ -3,6 +3,7 @@ import { deserialize } from 'node:v8';
 import { DarkroomError, type ModelCard, type RowOutput } from '@darkroom/core';
 import { type ImageInput, seedOfImage, type UpstreamTextInput } from '@darkroom/kinds';
 import type { BackendCall, BackendClient, BackendInfo, CallEvent } from '../calls/backend-client.ts';
+import { withInlineImages } from '../calls/inline-images.ts';
 import { seedOfText } from '../upstream/text-chunks.ts';
 import { wellFormed } from '../upstream/upstream-error.ts';
 import { findModule, type ModuleSetting, startError } from './find-module.ts';
@@ -71,12 +72,15 @@ export class ModuleClient implements BackendClient {
     throw this.#lostError(child.how ?? 'does not answer');
   }
 
-  async *run({ input, index }: BackendCall, signal: AbortSignal): AsyncGenerator<CallEvent, RowOutput, void> {
+  async *run(
+    { input, index, attachments }: BackendCall,
+    signal: AbortSignal,
+  ): AsyncGenerator<CallEvent, RowOutput, void> {
     const child = this.#requireChild();
     const isText = this.#kind === 'text';
     const [text, image] = [input as UpstreamTextInput, input as ImageInput];
     const reader = isText ? new ModuleTextReader(text) : new ModuleImageReader(image, index);
-    const request = isText ? textRequest(text, index) : imageRequest(image, index);
+    const request = isText ? textRequest(withInlineImages(text, attachments), index) : imageRequest(image, index);
     const call = child.call({ request, maxBytes: reader.maxBytes });
     let hasEnded = false;
     try {

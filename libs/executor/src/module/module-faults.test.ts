@@ -99,7 +99,7 @@ describe('a start', () => {
     [
       'a field that is none',
       `export const createExecutor = () => ({ run() {}, card: { kind: 'text', maxTokens: 5 } });`,
-      'card.maxTokens is 5, expected no such field of a text: there are kind, id, ownedBy, maxModelTokens, takesMessages',
+      'card.maxTokens is 5, expected no such field of a text: there are kind, id, ownedBy, maxModelTokens, takesMessages, takesImages',
       'model_unsupported',
     ],
     [

@@ -78,6 +78,8 @@ export interface OwnTextCard extends OwnCardBase {
   readonly maxModelTokens?: number;
   /** False if it takes prompts only, no chat messages. Default true. */
   readonly takesMessages?: boolean;
+  /** True if messages may have images: parts `image_url` whose `url` is the data URL of a PNG. Default false. */
+  readonly takesImages?: boolean;
 }
 
 export interface OwnImageCard extends OwnCardBase {

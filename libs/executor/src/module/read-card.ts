@@ -12,7 +12,7 @@ const reason = 'a custom module runs it';
 
 const commonFields = ['kind', 'id', 'ownedBy'];
 const fields = {
-  text: [...commonFields, 'maxModelTokens', 'takesMessages'],
+  text: [...commonFields, 'maxModelTokens', 'takesMessages', 'takesImages'],
   image: [...commonFields, 'sizes', 'steps', 'guidance', 'schedulers', 'maxPromptTokens'],
 };
 const standardSizes = { multiple: 8, min: 64, max: 1024, default: { width: 512, height: 512 } };
@@ -57,7 +57,10 @@ export function readCard(value: unknown, served: Pick<ModelCard, 'id' | 'created
 
 type Common = Omit<ModelCard, 'kind'>;
 
-function textCard({ maxModelTokens, takesMessages = true }: OwnTextCard, common: Common): UpstreamTextCard {
+function textCard(
+  { maxModelTokens, takesMessages = true, takesImages = false }: OwnTextCard,
+  common: Common,
+): UpstreamTextCard {
   const expected = `a whole number from 1 to ${maxInt}`;
   check(
     'card.maxModelTokens is',
@@ -66,11 +69,13 @@ function textCard({ maxModelTokens, takesMessages = true }: OwnTextCard, common:
     maxModelTokens === undefined || isInteger(maxModelTokens, 1, maxInt),
   );
   check('card.takesMessages is', takesMessages, 'true or false', typeof takesMessages === 'boolean');
+  check('card.takesImages is', takesImages, 'true or false', typeof takesImages === 'boolean');
   return {
     ...common,
     kind: 'text',
     mode: 'autoregressive',
     ...(maxModelTokens !== undefined && { maxModelTokens }),
+    takes: takesImages ? ['image'] : [],
     hasChatTemplate: takesMessages,
     hasTools: false,
     deterministic: { is: false, reason },

@@ -12,6 +12,8 @@ interface ToyBody {
 export class ToyLlamaCpp extends ToyServer {
   isLoading = false;
   slots = 2;
+  /** With an mmproj file, `vision` is true; older versions report none. */
+  modalities: object | undefined;
   template =
     '{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}';
 
@@ -37,6 +39,7 @@ export class ToyLlamaCpp extends ToyServer {
       bos_token: '<s>',
       eos_token: '</s>',
       chat_template: this.template,
+      modalities: this.modalities,
     };
   }
 

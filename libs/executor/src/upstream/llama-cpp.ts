@@ -1,9 +1,10 @@
 /**
  * llama.cpp's native API: `/health`, `/props` and `/completion`, as its server's README describes it. Requests with
- * tools go to `/v1/chat/completions`, which restricts calls to the tools and their schemas.
+ * tools or images go to `/v1/chat/completions`, which restricts calls to the tools and their schemas, and reads images.
  */
 import type { RowOutput } from '@darkroom/core';
 import {
+  chatMessagesOf,
   type ChatTemplate,
   createChatTemplate,
   toolsInUse,
@@ -12,6 +13,7 @@ import {
   writtenCalls,
 } from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
+import { withInlineImages } from '../calls/inline-images.ts';
 import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
 import { runOpenaiText } from './openai-texts.ts';
 import { bareSchema, GrowingText, llamaSeed, maxTextEventBytes, secretsOf, toTokenLogprob } from './text-chunks.ts';
@@ -53,6 +55,7 @@ class LlamaCpp implements UpstreamProtocol {
       pipeline: 'llama.cpp',
       mode: 'autoregressive',
       maxModelTokens,
+      takes: fieldOf(fieldOf(props, 'modalities'), 'vision') === true ? ['image'] : [],
       hasChatTemplate: this.#template !== undefined,
       hasTools: 'markup' in calls,
       calls,
@@ -68,9 +71,10 @@ class LlamaCpp implements UpstreamProtocol {
     if (textProperty(health, 'status') === undefined) throw wrongServer('/health without status');
   }
 
-  run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<CallEvent, RowOutput, void> {
-    const textInput = input as UpstreamTextInput;
-    if (toolsInUse(textInput.params) === undefined) return this.#complete(textInput, index, signal);
+  run({ input, index, attachments }: UpstreamCall, signal: AbortSignal): AsyncGenerator<CallEvent, RowOutput, void> {
+    const textInput = withInlineImages(input as UpstreamTextInput, attachments);
+    if (toolsInUse(textInput.params) === undefined && textInput.images === undefined)
+      return this.#complete(textInput, index, signal);
     const call = { model: this.#model, input: textInput, index, dialect: { isLlamaCpp: true } };
     return runOpenaiText(this.#http, call, signal);
   }
@@ -134,7 +138,7 @@ function promptOf(
   if (prompt !== undefined) return prompt;
   if (template === undefined)
     throw new UpstreamError('invalid_request', 'messages: the model has no template for them');
-  const text = template.render(messages);
+  const text = template.render(chatMessagesOf(messages));
   // The server adds the BOS token itself.
   return bos !== '' && text.startsWith(bos) ? text.slice(bos.length) : text;
 }

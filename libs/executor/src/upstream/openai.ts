@@ -8,6 +8,7 @@ import {
   writtenCalls,
 } from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
+import { withInlineImages } from '../calls/inline-images.ts';
 import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
 import { type ImageDialect, runOpenaiImage } from './openai-images.ts';
 import { runOpenaiText, type TextDialect } from './openai-texts.ts';
@@ -55,10 +56,14 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
     return { card: known.card };
   }
 
-  function run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<CallEvent, RowOutput, void> {
+  function run(
+    { input, index, attachments }: UpstreamCall,
+    signal: AbortSignal,
+  ): AsyncGenerator<CallEvent, RowOutput, void> {
     const { id, card, dialect } = known!;
     const call = { model: id, index, dialect };
-    if (card.kind === 'text') return runOpenaiText(http, { ...call, input: input as UpstreamTextInput }, signal);
+    if (card.kind === 'text')
+      return runOpenaiText(http, { ...call, input: withInlineImages(input as UpstreamTextInput, attachments) }, signal);
     return runOpenaiImage(http, { ...call, input: input as ImageInput }, signal);
   }
 
@@ -121,11 +126,21 @@ function textCard(entry: unknown, model: string): UpstreamTextCard {
     mode: 'autoregressive',
     ...(maxModelTokens !== undefined && { maxModelTokens }),
     ...(vocabularySize !== undefined && { vocabularySize }),
+    ...takesOf(entry),
     hasChatTemplate: fieldOf(entry, 'has_chat_template') !== false,
     ...(typeof hasTools === 'boolean' && { hasTools }),
     calls: hasTools === false ? { reason: 'its server says so' } : { markup: writtenCalls },
     deterministic: { is: false, reason: 'another server runs it' },
   };
+}
+
+/** Returns whether a text model takes images, by the fields in which various servers say so. */
+function takesOf(entry: unknown): Pick<UpstreamTextCard, 'takes'> {
+  // Another Darkroom has `takes`, OpenRouter `input_modalities`, LM Studio a type.
+  const listed = fieldOf(entry, 'takes') ?? fieldOf(fieldOf(entry, 'architecture'), 'input_modalities');
+  const type = textProperty(entry, 'type');
+  if (type === 'vlm' || (Array.isArray(listed) && listed.includes('image'))) return { takes: ['image'] };
+  return Array.isArray(listed) || type === 'llm' ? { takes: [] } : {};
 }
 
 /**

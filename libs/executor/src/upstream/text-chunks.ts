@@ -1,6 +1,13 @@
 /** Text handling shared by all upstream protocols and custom modules. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
-import type { UpstreamTextParams, TextOutputFacts, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import {
+  imagesIn,
+  textOf,
+  type TextOutputFacts,
+  type TokenLogprob,
+  type UpstreamTextInput,
+  type UpstreamTextParams,
+} from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
 import { unavailable } from '../calls/backend-error.ts';
 
@@ -21,7 +28,10 @@ export function secretsOf({ params }: UpstreamTextInput): string[] {
   const texts = [
     ...[prompt, grammar, stop].flat(),
     format?.type === 'json_schema' ? format.json_schema : undefined,
-    ...messages.map(({ content }) => content),
+    ...messages.flatMap(({ content }) => [
+      textOf(content),
+      ...imagesIn([{ content }]).map(({ part }) => part.image_url.url),
+    ]),
     ...[...calls, ...tools].flatMap((each) => Object.values(each.function)),
   ];
   return texts.flatMap((each) => {

@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { finiteNumber, textField, integerField } from '../request/field-types.ts';
+import { imageSource } from '../request/brought-images.ts';
 import { ignoredFields, maxSeed, requestFields } from '../request/request-fields.ts';
 import { outputFormats } from './image-input.ts';
 import { upscales } from './upscale.ts';
@@ -32,10 +33,6 @@ const preview = z
     example: { every: 2 },
   });
 
-/** `cid:` references a part of the multipart form (RFC 2392). */
-const imagePattern = /^(?:data:[^,]{0,100};base64,|https?:\/\/|(?:\/[\w.~-]{1,64}){0,8}?\/v1\/predict\/|cid:)/i;
-const imageExpected = 'an image: a data URL in base64, or an https URL';
-const imageSource = z.string({ error: imageExpected }).regex(imagePattern, { error: imageExpected });
 /** `enum`: for the OpenAPI document, which would have the first value only. */
 export const upscaleField = z.literal(upscales, { error: upscales.join(' or ') }).meta({ enum: [...upscales] });
 /** Maximum adapters of one request. */

@@ -214,7 +214,7 @@ describe('messages name the field, the value received and what was expected', ()
       { preview: { every: 1, x: 2 } },
       'preview is {"every":1,"x":2}, expected "off" or {"every": a whole number from 1 to 1000}',
     ],
-    [{ preview: {} }, 'preview is {}, expected "off" or {"every": a whole number from 1 to 1000}'],
+    [{ preview: {} }, 'preview.every is missing, expected a whole number from 1 to 1000'],
     [{ priority: 11 }, 'priority is 11, expected a whole number from 1 to 10'],
     [{ timeout_s: 3601 }, 'timeout_s is 3601, expected a number of seconds from 0.1 to 3600'],
     [{ start_timeout_s: '5' }, 'start_timeout_s is "5", expected a number of seconds from 0.1 to 3600'],

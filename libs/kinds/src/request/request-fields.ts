@@ -1,7 +1,7 @@
 /** Request fields of every kind, and the resolved request. */
-import type { WebhookRequest } from '@darkroom/core';
+import type { ModelCard, WebhookRequest } from '@darkroom/core';
 import { z } from 'zod';
-import type { ReadImages } from './brought-images.ts';
+import type { ReadImage, ReadImages } from './brought-images.ts';
 import { finiteNumber, textField, integerField } from './field-types.ts';
 import { webhookFields } from './webhook-fields.ts';
 
@@ -63,6 +63,10 @@ export interface RequestPolicy {
   requester?: Requester;
   /** Loads the images that a body references; absent if bodies must not reference images. */
   readImages?: ReadImages;
+  /** Loads an image of a conversation; absent if bodies must not reference images. */
+  readImage?: ReadImage;
+  /** All models, which error messages suggest. */
+  models?: readonly ModelCard[];
 }
 
 /** A validated request with every default filled in. */

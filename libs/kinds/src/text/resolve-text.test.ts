@@ -271,12 +271,12 @@ describe('rejects with the field, the value received and what was expected:', ()
     [
       'content that is not a string',
       { messages: [{ role: 'user', content: 7 }] },
-      'invalid_value: messages.0.content is 7, expected text',
+      'invalid_value: messages.0.content is 7, expected text, or a list of parts {"type": "text", "text"} or {"type": "image_url", "image_url"}',
     ],
     [
       'a message without content',
       { messages: [{ role: 'user' }] },
-      'missing_field: messages.0.content is missing, expected text',
+      'missing_field: messages.0.content is missing, expected text, or a list of parts {"type": "text", "text"} or {"type": "image_url", "image_url"}',
     ],
     [
       'no token ids',

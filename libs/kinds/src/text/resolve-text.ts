@@ -1,4 +1,4 @@
-import { type FieldProblem, invalidValue } from '@darkroom/core';
+import { type FieldProblem, invalidValue, type ModelCard } from '@darkroom/core';
 import type { ResolveResult } from '../request/kind.ts';
 import type { RequestPolicy } from '../request/request-fields.ts';
 import { resolveBody } from '../request/resolve-body.ts';
@@ -8,7 +8,9 @@ import { formProblems } from './form-problems.ts';
 import { formOf, toolsInUse } from './form/form-schema.ts';
 import { remainingTokens, type TextCard } from './form/text-card.ts';
 import type { TextInput } from './form/text-input.ts';
+import { chatMessagesOf } from './form/message-content.ts';
 import { sizeProblems } from './form/text-limits.ts';
+import { imageProblems } from './text-images.ts';
 import { charactersOf, foreignTextFields, seedOf, type TextBody, textSchema } from './text-schema.ts';
 import type { UpstreamTextCard } from './upstream-text.ts';
 
@@ -42,7 +44,7 @@ export async function resolveText(
     options,
     compatNames: foreignTextFields,
     problemsOf: (request) => [
-      ...modeProblems(request, card),
+      ...modeProblems(request, card, options.models),
       ...vocabularyProblems(request, card),
       ...formProblems(request, card, codec.calls),
     ],
@@ -58,8 +60,12 @@ export async function resolveText(
 }
 
 /** Returns problems with fields that this model does not support or that exclude or require each other. */
-export function modeProblems(request: TextBody, card: TextCard | UpstreamTextCard): FieldProblem[] {
-  const problems: FieldProblem[] = [];
+export function modeProblems(
+  request: TextBody,
+  card: TextCard | UpstreamTextCard,
+  models?: readonly ModelCard[],
+): FieldProblem[] {
+  const problems = imageProblems(request, card, models);
   if (card.block === undefined)
     for (const field of ['max_nfe', 'confidence_threshold', 'tokens_per_step'] as const)
       if (request[field] !== undefined)
@@ -119,7 +125,7 @@ async function readPrompt(
   if (cannotFit(sentCharacters, card, codec)) return { problem: tooLongProblem(prompt, sentCharacters, card, codec) };
   const hopeless = maxFittingCharacters(card, codec);
   const maxCharacters = prompt === undefined ? Math.min(maxRenderedCharacters, hopeless) : hopeless;
-  const given = prompt === undefined ? { messages, tools: toolsInUse(request) } : { prompt };
+  const given = prompt === undefined ? { messages: chatMessagesOf(messages), tools: toolsInUse(request) } : { prompt };
   const read = await reader.read({ ...given, maxCharacters, maxTokens: tokenReadLimit(card) }, requester);
   // The problem starts with the field's name; for messages, with the rejected message's path.
   if ('problem' in read) return { problem: problemOf(read.problem) };

@@ -1,9 +1,12 @@
 import type { ResolveResult } from '../request/kind.ts';
 import { ignoredFields, type RequestPolicy, requestFields } from '../request/request-fields.ts';
 import { resolveBody } from '../request/resolve-body.ts';
+import { mentionsImages } from './form/image-parts.ts';
+import { withPlainContent } from './form/message-content.ts';
 import { sizeProblems } from './form/text-limits.ts';
 import { modeProblems, vocabularyProblems } from './resolve-text.ts';
 import { foreignTextFields, seedOf, type TextBody, textSchema } from './text-schema.ts';
+import { readImagesOf } from './text-images.ts';
 import { upstreamCalls, upstreamFormProblems } from './upstream-form.ts';
 import {
   estimatedTokens,
@@ -13,36 +16,52 @@ import {
 } from './upstream-text.ts';
 
 /** Validates a body without the model. Only the upstream server counts tokens, so it checks the length. */
-export function resolveUpstreamText(
+export async function resolveUpstreamText(
   body: unknown,
   card: UpstreamTextCard,
   options: RequestPolicy,
-): ResolveResult<UpstreamTextInput> {
+): Promise<ResolveResult<UpstreamTextInput>> {
   const tooLarge = sizeProblems(body);
   if (tooLarge.length > 0) return { status: 'invalid', problems: tooLarge };
-  return resolveBody(body, {
+  const resolved = resolveBody(body, {
     schema: textSchema,
     options,
     compatNames: foreignTextFields,
     problemsOf: (request) => [
-      ...modeProblems(request, card),
+      ...modeProblems(request, card, options.models),
       ...vocabularyProblems(request, card),
       ...upstreamFormProblems(request, card),
     ],
-    inputOf: (request) => ({
-      params: forwardedFields(request),
-      n: request.n ?? 1,
-      seed: seedOf(request.seed) ?? options.drawSeed(),
-      maxTokens: request.max_tokens ?? Math.min(estimatedTokens, card.maxModelTokens ?? estimatedTokens),
-      ...(request.logprobs === true && { logprobs: request.top_logprobs ?? 0 }),
-      ...upstreamCalls(request, card),
-    }),
+    inputOf: (request) => request,
   });
+  if (resolved.status === 'invalid') return resolved;
+  const request = resolved.request.input;
+  if (!mentionsImages(request)) {
+    const { messages } = request;
+    const plain = { ...request, messages: messages && withPlainContent(messages) };
+    return { status: 'resolved', request: { ...resolved.request, input: inputOf(plain, card, options) } };
+  }
+  const images = await readImagesOf(request, options);
+  if (images.status === 'invalid') return images;
+  const { messages, attachments, sizes } = images;
+  const input = { ...inputOf({ ...request, messages, prompt: undefined }, card, options), images: sizes };
+  return { status: 'resolved', request: { ...resolved.request, input, attachments } };
+}
+
+function inputOf(request: TextBody, card: UpstreamTextCard, { drawSeed }: RequestPolicy): UpstreamTextInput {
+  return {
+    params: forwardedFields(request),
+    n: request.n ?? 1,
+    seed: seedOf(request.seed) ?? drawSeed(),
+    maxTokens: request.max_tokens ?? Math.min(estimatedTokens, card.maxModelTokens ?? estimatedTokens),
+    ...(request.logprobs === true && { logprobs: request.top_logprobs ?? 0 }),
+    ...upstreamCalls(request, card),
+  };
 }
 
 function forwardedFields(request: TextBody): UpstreamTextParams {
   const noTools = (request.tools ?? []).length === 0 ? ['tools', 'tool_choice', 'parallel_tool_calls'] : [];
-  const others = ['n', 'seed', ...noTools, ...Object.keys(requestFields), ...Object.keys(ignoredFields)];
+  const others = ['n', 'seed', 'image', ...noTools, ...Object.keys(requestFields), ...Object.keys(ignoredFields)];
   return Object.fromEntries(
     Object.entries(request).filter(([name, value]) => value !== undefined && !others.includes(name)),
   );

@@ -1,8 +1,10 @@
 /** Schema of the body of `POST /v1/predict` for text models. Compatible routes convert their bodies to it. */
 import { z } from 'zod';
 import { finiteNumber, textField, integerField } from '../request/field-types.ts';
+import { imageSource } from '../request/brought-images.ts';
 import { ignoredFields, requestFields } from '../request/request-fields.ts';
 import { formFields, functionName } from './form/form-schema.ts';
+import { messageContent, textOf } from './form/message-content.ts';
 import { biasExpected, maxMessages, maxTextCharacters, maxTokenId, promptExpected } from './form/text-limits.ts';
 
 /** Maximum texts per request; each takes slots of its own. */
@@ -38,9 +40,7 @@ const callSchema = z.looseObject(
 const messageSchema = z.looseObject(
   {
     role: textField(1, 64),
-    content: z
-      .string({ error: 'text' })
-      .max(maxTextCharacters, { error: `text of at most ${maxTextCharacters} characters` }),
+    content: messageContent,
     tool_calls: z.array(callSchema, { error: callsExpected }).nullish(),
   },
   { error: 'a message {"role", "content"}' },
@@ -50,7 +50,7 @@ export type TextMessage = z.infer<typeof messageSchema>;
 
 /** Returns the UTF-16 units of the contents of all messages. */
 export function charactersOf(messages: readonly TextMessage[]): number {
-  return messages.reduce((sum, { content }) => sum + content.length, 0);
+  return messages.reduce((sum, { content }) => sum + textOf(content).length, 0);
 }
 
 const stopText = z
@@ -84,9 +84,14 @@ export const textSchema = z.strictObject({
     .refine((messages) => charactersOf(messages) <= maxTextCharacters, { error: togetherExpected })
     .optional()
     .meta({
-      description: 'Conversation to answer, rendered with the chat template of the model. Instead of `prompt`.',
+      description:
+        'Conversation to answer, rendered with the chat template of the model. Instead of `prompt`. Parts of the type `image_url` are for models whose `takes` has `image`.',
       example: [{ role: 'user', content: 'something sweet' }],
     }),
+  image: imageSource.optional().meta({
+    description:
+      'An image to ask about, for models whose `takes` has it: the request is then one message with this image and `prompt`. As `url` in `messages`, or a file of a `multipart/form-data` body.',
+  }),
   max_tokens: integerField(1, maxTokenCount)
     .optional()
     .meta({ description: 'Maximum number of tokens to generate. Default: the model’s.', example: 24 }),

@@ -71,6 +71,9 @@ export const textModelShape = {
   max_model_len: count.optional().meta({ description: 'Maximum tokens of prompt and output together, if known.' }),
   vocabulary_size: count.optional(),
   has_chat_template: z.boolean().meta({ description: 'Whether the model takes `messages`.' }),
+  takes: z.array(z.literal('image')).optional().meta({
+    description: '["image"] if messages may have images, else []. Absent if only the server that runs the model knows.',
+  }),
   has_tools: z
     .boolean()
     .optional()

@@ -3,6 +3,7 @@ import type { Metadata, OutputInfo, OutputProgress, RequestSnapshot } from '@dar
 import type { z } from 'zod';
 import type { EventView, KindEvent, ResultViewOptions } from '../request/kind.ts';
 import { readCalls } from './form/call-reader.ts';
+import { withImageUrls } from './form/message-content.ts';
 import { type ToolCallView, toolCallView } from './form/tool-call-view.ts';
 import type { TextCard } from './form/text-card.ts';
 import type { TextInput, TextOutputFacts } from './form/text-input.ts';
@@ -114,6 +115,7 @@ function logprobsOf(lines: string): unknown[] {
 export function textRequestView(
   { id, state, done, input, model, outputs }: RequestSnapshot,
   texts: readonly string[],
+  { urlOf = (path) => path }: Pick<ResultViewOptions, 'urlOf'> = {},
 ): View<typeof textRequestShape> & Pick<View<typeof textResultShape>, 'usage'> {
   const stored = input as StoredTextInput | UpstreamTextInput;
   return {
@@ -122,7 +124,9 @@ export function textRequestView(
     progress: state === 'succeeded' ? 1 : Math.min(1, done / (stored.n * stored.maxTokens)),
     seed: stored.seed,
     texts: texts.map((text, index) => ({ index, text, ...callsIn(id, { index, text }, stored) })),
-    parameters: isForUpstream(stored) ? upstreamParameters(model, stored) : parametersOf(model, stored),
+    parameters: isForUpstream(stored)
+      ? upstreamParameters(model, stored, (name) => urlOf(`/v1/predict/${id}/inputs/${name}`))
+      : parametersOf(model, stored),
     usage: usageSoFar(outputs, { done, input: stored }),
   };
 }
@@ -180,18 +184,21 @@ function parametersOf(model: string, input: StoredTextInput): View<typeof textRe
 function upstreamParameters(
   model: string,
   { params, n, seed }: UpstreamTextInput,
+  inputUrl: (name: string) => string,
 ): View<typeof textRequestShape>['parameters'] {
-  const { prompt = null, ...others } = params;
-  return { model, ...others, prompt, n, seed };
+  const { prompt = null, messages, ...others } = params;
+  return { model, ...others, ...(messages && { messages: withImageUrls(messages, inputUrl) }), prompt, n, seed };
 }
 
 export function textModelView(card: TextCard | UpstreamTextCard): View<typeof textModelShape> {
   const { block, deterministic, maxModelTokens, vocabularySize } = card;
+  const takes = card.codec === undefined ? card.takes : [];
   return {
     mode: card.mode,
     ...(maxModelTokens !== undefined && { max_model_len: maxModelTokens }),
     ...(vocabularySize !== undefined && { vocabulary_size: vocabularySize }),
     has_chat_template: card.hasChatTemplate,
+    ...(takes !== undefined && { takes: [...takes] }),
     ...(card.hasTools !== undefined && { has_tools: card.hasTools }),
     deterministic: deterministic.is,
     ...(!deterministic.is && { deterministic_reason: deterministic.reason }),

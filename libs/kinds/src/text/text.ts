@@ -36,7 +36,7 @@ function createText(): TextKind {
     bodySchema: textSchema,
     resolve: async (body, card, options) =>
       card.codec === undefined
-        ? resolveUpstreamText(body, card, options)
+        ? await resolveUpstreamText(body, card, options)
         : withConstraint(await resolveText(body, card, await cachedCodec(codecs, card, options), options), {
             checks,
             owner: options.owner ?? '',
@@ -73,7 +73,7 @@ function demandOf(input: TextInput): Demand {
 
 function withoutPrivate(input: TextInput | UpstreamTextInput): StoredTextInput | UpstreamTextInput {
   if (isForUpstream(input)) {
-    const { said: _said, params, ...others } = input;
+    const { said: _said, images: _images, params, ...others } = input;
     return { ...others, params: removePrivateFields(params) };
   }
   const { prompt, stop: _stop, logitBias: _bias, constraint: _constraint, form: _form, said: _said, ...others } = input;

@@ -1,5 +1,6 @@
 /** Text models of upstream servers. The server has the tokenizer and the defaults: requests are forwarded as sent. */
 import type { ModelCard } from '@darkroom/core';
+import type { ImageSize } from '../request/brought-images.ts';
 import type { RequestFields } from '../request/request-fields.ts';
 import type { CallMarkup } from './form/call-markup.ts';
 import type { TextBody } from './text-schema.ts';
@@ -19,6 +20,8 @@ export interface UpstreamTextCard extends ModelCard {
   hasTools?: boolean;
   /** Markup of tool calls in its texts, or why it has none (a clause for error messages). Absent: it calls no tools. */
   calls?: { readonly markup: CallMarkup } | { readonly reason: string };
+  /** Has `image` if messages may have images. Absent if only the server knows: it rejects images it cannot read. */
+  takes?: readonly 'image'[];
   /** Support of `grammar` by the server; false by default. */
   takesGrammar?: boolean;
   /** Support of `response_format` with `prompt` by the server; false by default. */
@@ -26,11 +29,16 @@ export interface UpstreamTextCard extends ModelCard {
   deterministic: { is: false; reason: string };
 }
 
-/** Body fields that are forwarded upstream, by the names of the schema; the server has defaults for absent ones. */
-export type UpstreamTextParams = Omit<TextBody, keyof RequestFields | 'n' | 'seed'>;
+/**
+ * Body fields that are forwarded upstream, by the names of the schema; the server has defaults for absent ones. The URL
+ * of an image in messages is the name of its attachment, such as `image-0`.
+ */
+export type UpstreamTextParams = Omit<TextBody, keyof RequestFields | 'n' | 'seed' | 'image'>;
 
 export interface UpstreamTextInput {
   params: UpstreamTextParams;
+  /** Sizes of the attachments `image-0`, `image-1`, …; absent without images. */
+  images?: readonly ImageSize[];
   /** Number of texts, 1–10; each is one upstream request. Text `i` has the seed `seed + i` (modulo 2³²). */
   n: number;
   /** 0 to 2³²−1. */

@@ -36,8 +36,18 @@ describe('rejects without storing a request', () => {
           },
         ],
       },
-      'messages.0.content.1.type is "image_url", expected "text": models here accept only text',
-      'messages.0.content.1.type',
+      'messages.0.content.1.image_url.url is missing, expected an image: a data URL in base64, or an https URL',
+      'messages.0.content.1.image_url.url',
+    ],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] },
+      'messages.0.content.0.type is "input_audio", expected "text" or "image_url"',
+      'messages.0.content.0.type',
+    ],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com/a' } }] }] },
+      'messages.0.content.0.image_url.url is "https://example.com/a", expected only text: writer takes no images',
+      'messages.0.content.0.image_url.url',
     ],
     [
       { messages: [{ role: 'user', content: [{ type: 'text' }] }] },

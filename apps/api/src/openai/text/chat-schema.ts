@@ -1,6 +1,6 @@
 /** Request body, answer and OpenAPI document of `POST /v1/chat/completions`. */
 import { type FieldProblem, invalidValue } from '@darkroom/core';
-import { textSchema, toolCallSchema } from '@darkroom/kinds';
+import { isImagePart, textSchema, toolCallSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../../http/api-error.ts';
 import type { ParsedTextBody } from './answer-text.ts';
@@ -17,8 +17,14 @@ import { completionFields, refusedProblems } from './peer-fields.ts';
 
 const messagesExpected = 'a list of messages {"role", "content"}';
 
-/** Parts of a message that this route reads; `withTextContent` reports all other parts by name. */
-const partSchema = z.looseObject({ type: z.literal('text'), text: z.string() });
+/** Parts of a message that this route reads; `withOurContent` reports all other parts by name. */
+const partSchema = z.union([
+  z.looseObject({ type: z.literal('text'), text: z.string() }),
+  z.looseObject({
+    type: z.literal('image_url'),
+    image_url: z.looseObject({ url: z.string(), detail: z.enum(['auto', 'low', 'high']).optional() }),
+  }),
+]);
 const messageSchema = z.looseObject({
   role: z.string(),
   content: z.union([z.string(), z.array(partSchema)]).nullish(),
@@ -29,7 +35,7 @@ const messages = z
   .min(1)
   .meta({
     description:
-      'The conversation to answer, formatted by the model’s chat template. `content` is text or a list of parts of type `text`. An assistant message with `tool_calls` needs no content; the result of a tool has the role `tool` and a `tool_call_id`.',
+      'The conversation to answer, formatted by the model’s chat template. `content` is text or a list of parts of the types `text` and, for models whose `takes` has `image`, `image_url`. An assistant message with `tool_calls` needs no content; the result of a tool has the role `tool` and a `tool_call_id`.',
     example: [{ role: 'user', content: 'something sweet' }],
   });
 
@@ -49,7 +55,7 @@ export function parseChatBody(body: unknown): ParsedTextBody {
   const fields = parseRequestFields({ messages: z.array(z.unknown(), { error: messagesExpected }) }, body);
   const { messages: given } = fields;
   const problems = streamProblems(fields);
-  const ourMessages = given.map((message, index) => withTextContent(message, index, problems));
+  const ourMessages = given.map((message, index) => withOurContent(message, index, problems));
   const { body: ourBody, names } = toOurFields(fields, problems);
   problems.push(...refusedProblems(fields, completionFields));
   if (problems.length > 0) throw invalidFields(problems);
@@ -57,17 +63,22 @@ export function parseChatBody(body: unknown): ParsedTextBody {
   return { body: { ...ourBody, ...chatValues, messages: ourMessages }, names, ...readStreamOptions(fields) };
 }
 
-/** Joins the text parts of a message; reports other parts. Replaces the role `developer`, unknown to chat templates. */
-function withTextContent(message: unknown, index: number, problems: FieldProblem[]): unknown {
+/**
+ * Joins the text parts of a message without images; reports parts of other types. Replaces the role `developer`,
+ * unknown to chat templates.
+ */
+function withOurContent(message: unknown, index: number, problems: FieldProblem[]): unknown {
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return message;
   const { role: given, content } = message as { role?: unknown; content?: unknown };
   const role = given === 'developer' ? 'system' : given;
   if (content == null && role === 'assistant') return { ...message, content: '' };
   if (!Array.isArray(content)) return { ...message, role };
   const field = `messages.${index}.content`;
-  const texts = content.map((part, at) => partText(part, `${field}.${at}`, problems));
-  if (content.length === 0) problems.push(invalidValue(field, content, 'text, or at least one part of type "text"'));
-  return { ...message, role, content: texts.join('\n') };
+  if (content.length === 0) problems.push(invalidValue(field, content, 'text, or at least one part'));
+  const texts = content.map((part, at) => (isImagePart(part) ? '' : partText(part, `${field}.${at}`, problems)));
+  // The schema of texts checks the images.
+  const ours = content.map((part: unknown, at) => (isImagePart(part) ? part : { type: 'text', text: texts[at] }));
+  return { ...message, role, content: content.some(isImagePart) ? ours : texts.join('\n') };
 }
 
 function partText(part: unknown, field: string, problems: FieldProblem[]): string {
@@ -76,7 +87,7 @@ function partText(part: unknown, field: string, problems: FieldProblem[]): strin
   problems.push(
     type === 'text'
       ? invalidValue(`${field}.text`, text, 'text')
-      : invalidValue(`${field}.type`, type, '"text": models here accept only text'),
+      : invalidValue(`${field}.type`, type, '"text" or "image_url"'),
   );
   return '';
 }

@@ -1,5 +1,6 @@
 /** Generous limits on the size of a request body, checked in linear time before anything else reads it. */
 import { type FieldProblem, invalidValue } from '@darkroom/core';
+import { isImagePart, partsOf } from './image-parts.ts';
 
 /** Maximum UTF-16 units of a prompt, and of the contents of all messages: several times what models read. */
 export const maxTextCharacters = 1_000_000;
@@ -51,9 +52,18 @@ function messageProblems(messages: readonly unknown[]): FieldProblem[] {
   if (at >= 0) return tooMany(`messages.${at}.tool_calls`, calls[at]!, 'calls in one message', maxCallsEach);
   const allCalls = calls.reduce((sum, count) => sum + count, 0);
   if (allCalls > maxCalls) return tooMany(field, allCalls, 'tool_calls together', maxCalls);
-  const characters = charactersIn(messages);
+  const characters = charactersIn(messages) - imageCharactersIn(messages);
   if (characters <= maxMessageCharacters) return [];
   return tooMany(field, characters, 'characters with all their fields', maxMessageCharacters);
+}
+
+/** Returns the UTF-16 units of the URLs of images, which may be data: the limit of the body holds for them. */
+function imageCharactersIn(messages: readonly unknown[]): number {
+  let characters = 0;
+  for (const message of messages)
+    for (const part of partsOf(message))
+      if (isImagePart(part)) characters += charactersIn((part as { image_url?: { url?: unknown } }).image_url?.url);
+  return characters;
 }
 
 function callsIn(message: unknown): number {
