@@ -132,7 +132,7 @@ const client = createClient({ baseUrl: '' });
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function expectType<Equals extends true>(): Equals | undefined { return undefined; }
 
-const drawn = await client.submit({ prompt: 'a fox', image: new Blob() });
+const drawn = await client.submit({ prompt: 'a fox', image: new Blob(), strength: 0.5 });
 for await (const event of client.stream(drawn.request_id)) {
   expectType<Equal<typeof event, RequestEvent<'image'>>>();
   if (event.type === 'progress') expectType<Equal<typeof event.step, number>>();
@@ -149,6 +149,10 @@ for await (const event of client.stream(writtenId)) {
 }
 const { texts } = await client.wait(writtenId);
 expectType<Equal<typeof texts, WrittenText[]>>();
+
+// Models of both kinds take an image beside a prompt.
+const asked = await client.submit({ prompt: 'what is this?', image: new Blob() });
+expectType<Equal<typeof asked.request_id, string>>();
 
 const { request_id: id } = await client.submit({ prompt: 'a fox' });
 expectType<Equal<typeof id, string>>();
