@@ -55,10 +55,14 @@ async function errorOf(answer: Response | Promise<Response>): Promise<object> {
   return { status: (await answer).status, ...error };
 }
 
-/** Noise: its PNG of 64 × 64 pixels has more than 12 KB. */
-function noise(seed: number) {
-  const pixels = Uint8Array.from({ length: 12_288 }, (_, at) => (at * at * seed) >> 7);
-  return sharp(Buffer.from(pixels), { raw: { width: 64, height: 64, channels: 3 } });
+/** Noise: its PNG has more than 3 bytes per pixel. */
+function noise(seed: number, side = 64) {
+  const pixels = Buffer.alloc(3 * side ** 2);
+  for (let at = 0, state = seed; at < pixels.length; at++) {
+    state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
+    pixels[at] = state >>> 24;
+  }
+  return sharp(pixels, { raw: { width: side, height: side, channels: 3 } });
 }
 
 const as = (name: string) => ({ Authorization: `Bearer ${name}` });
@@ -197,7 +201,17 @@ it('more images than a request may have are refused', async () => {
   const body = asking(...Array.from({ length: 9 }, () => image));
   expect(await errorOf(postJson(test, '/v1/predict', body))).toMatchObject({
     param: 'messages',
-    message: 'messages is "9 images", expected at most 8 images',
+    message: 'messages has 9 images, expected at most 8',
+  });
+});
+
+it('images that are too large together are refused', async () => {
+  const test = await open({ config: { maxBodyBytes: 2 ** 25 } });
+  const image = imagePart(await dataUrl(noise(3, 1500)));
+  expect(await errorOf(postJson(test, '/v1/predict', asking(image, image)))).toMatchObject({
+    status: 400,
+    param: 'messages',
+    message: expect.stringMatching(/^the images have 1\d{7} bytes as PNGs, expected at most 12582912 together/),
   });
 });
 

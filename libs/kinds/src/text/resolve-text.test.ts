@@ -405,6 +405,11 @@ describe('rejects with the field, the value received and what was expected:', ()
       'invalid_value: messages has 10001 messages, expected at most 10000',
     ],
     [
+      'too many parts of content, without validating each',
+      { messages: [{ role: 'user', content: Array.from({ length: 10_001 }, () => null) }] },
+      'invalid_value: messages has 10001 parts of content together, expected at most 10000',
+    ],
+    [
       'too many calls in one message',
       {
         messages: [

@@ -2,11 +2,13 @@
 import { type FieldProblem, invalidValue, type ModelCard } from '@darkroom/core';
 import type { ImageSize } from '../request/brought-images.ts';
 import type { RequestPolicy } from '../request/request-fields.ts';
-import { imagesIn, maxImages, withImageUrls } from './form/message-content.ts';
+import { imagesIn, withImageUrls } from './form/message-content.ts';
 import type { TextBody } from './text-schema.ts';
 
 /** Longest side of a stored image, pixels. Larger images are scaled down. */
 const maxSide = 1536;
+/** Bytes of all images of a request as PNGs: a worker holds them several times for each slot. */
+const maxBytes = 12 * 2 ** 20;
 
 /** Returns whether a model takes images; undefined if only the server that runs it knows. */
 export function takesImages(card: ModelCard): boolean | undefined {
@@ -30,8 +32,6 @@ export function imageProblems(
     const hint = other === undefined ? '' : `; ${other.id} does`;
     return [invalidValue(field, source, `only text: ${card.id} takes no images${hint}`)];
   }
-  if (images.length > maxImages)
-    return [invalidValue('messages', `${images.length} images`, `at most ${maxImages} images`)];
   if (image === undefined) return [];
   if (!card.hasChatTemplate)
     return [invalidValue(field, image, `nothing: ${card.id} has no template for messages, which have the images`)];
@@ -57,15 +57,23 @@ export async function readImagesOf(
   const conversation = image === undefined ? messages : [messageOf(image, String(prompt))];
   const attachments = new Map<string, Uint8Array>();
   const sizes: ImageSize[] = [];
+  let bytes = 0;
   for (const { part, field } of imagesIn(conversation)) {
     const source = part.image_url.url;
     const result = await readImage({ field: image === undefined ? field : 'image', source }, fittingSide);
     if (result.status === 'invalid') return result;
+    bytes += result.data.byteLength;
+    if (bytes > maxBytes) return { status: 'invalid', problems: [tooLarge(bytes)] };
     attachments.set(attachmentName(sizes.length), result.data);
     sizes.push(result.size);
   }
   let count = 0;
   return { status: 'read', messages: withImageUrls(conversation, () => attachmentName(count++)), attachments, sizes };
+}
+
+function tooLarge(bytes: number): FieldProblem {
+  const message = `the images have ${bytes} bytes as PNGs, expected at most ${maxBytes} together: send smaller ones`;
+  return { field: 'messages', code: 'invalid_value', message };
 }
 
 function messageOf(image: string, prompt: string): NonNullable<TextBody['messages']>[number] {

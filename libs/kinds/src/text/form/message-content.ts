@@ -4,11 +4,6 @@ import { imageSource } from '../../request/brought-images.ts';
 import type { ChatMessage } from './chat-message.ts';
 import { maxTextCharacters } from './text-limits.ts';
 
-/** Maximum images of one request. */
-export const maxImages = 8;
-/** Maximum parts of one message. */
-const maxParts = 256;
-
 const contentExpected = 'text, or a list of parts {"type": "text", "text"} or {"type": "image_url", "image_url"}';
 const imageUrlExpected = 'an object {"url"}, with an optional detail';
 const contentText = z
@@ -43,8 +38,7 @@ export const messageContent = z.union(
         }),
         { error: contentExpected },
       )
-      .min(1, { error: contentExpected })
-      .max(maxParts, { error: `at most ${maxParts} parts` }),
+      .min(1, { error: contentExpected }),
   ],
   { error: contentExpected },
 );

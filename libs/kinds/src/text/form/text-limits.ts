@@ -10,6 +10,9 @@ const maxMessageCharacters = 2_000_000;
 /** Maximum tool calls in one message, and in all messages. */
 const maxCallsEach = 128;
 const maxCalls = 10_000;
+/** Maximum parts of content, and images, in all messages. */
+const maxParts = 10_000;
+const maxImages = 8;
 export const maxTools = 128;
 /** Maximum UTF-16 units of all tools together. */
 const maxToolCharacters = 500_000;
@@ -52,18 +55,19 @@ function messageProblems(messages: readonly unknown[]): FieldProblem[] {
   if (at >= 0) return tooMany(`messages.${at}.tool_calls`, calls[at]!, 'calls in one message', maxCallsEach);
   const allCalls = calls.reduce((sum, count) => sum + count, 0);
   if (allCalls > maxCalls) return tooMany(field, allCalls, 'tool_calls together', maxCalls);
-  const characters = charactersIn(messages) - imageCharactersIn(messages);
+  const parts = messages.flatMap(partsOf);
+  if (parts.length > maxParts) return tooMany(field, parts.length, 'parts of content together', maxParts);
+  const images = parts.filter(isImagePart);
+  if (images.length > maxImages) return tooMany(field, images.length, 'images', maxImages);
+  const characters = charactersIn(messages) - imageCharactersIn(images);
   if (characters <= maxMessageCharacters) return [];
   return tooMany(field, characters, 'characters with all their fields', maxMessageCharacters);
 }
 
 /** Returns the UTF-16 units of the URLs of images, which may be data: the limit of the body holds for them. */
-function imageCharactersIn(messages: readonly unknown[]): number {
-  let characters = 0;
-  for (const message of messages)
-    for (const part of partsOf(message))
-      if (isImagePart(part)) characters += charactersIn((part as { image_url?: { url?: unknown } }).image_url?.url);
-  return characters;
+function imageCharactersIn(images: readonly unknown[]): number {
+  const urls = images.map((part) => (part as { image_url?: { url?: unknown } | null }).image_url?.url);
+  return charactersIn(urls);
 }
 
 function callsIn(message: unknown): number {
