@@ -8,50 +8,29 @@ import { generateText, type LanguageModel } from 'ai';
 import OpenAI from 'openai';
 import sharp from 'sharp';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
+import { createLookingServer, looker } from './looking-server.ts';
 import { longWorkerTtl, startSystem, stopSystem, type System } from './system.ts';
 
-const model = 'looker';
+const model = looker;
 const text = 'What is this?';
 let system: System;
-let toy: ToyOpenai;
+const server = createLookingServer();
 /** A red image of 60 × 40 pixels. */
 let data: Buffer;
 let url: string;
-
-interface ChatBody {
-  messages: { content: string | { type: string; image_url?: { url: string } }[] }[];
-}
 
 beforeAll(async () => {
   data = await sharp({ create: { width: 60, height: 40, channels: 3, background: '#f00' } })
     .png()
     .toBuffer();
   url = `data:image/png;base64,${data.toString('base64')}`;
-  toy = new ToyOpenai();
-  toy.models = [{ id: model, object: 'model', created: 7, owned_by: 'toys' }];
-  // Answers with the size of the last image.
-  toy.fault = async (_request, response, body) => {
-    if (body === undefined) return false;
-    const parts = (body as ChatBody).messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content));
-    const images = parts.flatMap(({ image_url: image }) => (image === undefined ? [] : [image.url]));
-    const { width, height } = await sharp(Buffer.from(images.at(-1)!.split(',')[1]!, 'base64')).metadata();
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    for (const content of [`An image `, `of ${width}x${height}`])
-      response.write(
-        `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`,
-      );
-    response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`);
-    response.end('data: [DONE]\n\n');
-    return true;
-  };
-  const upstream = await toy.start();
+  const upstream = await server.start();
   system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: longWorkerTtl });
   await system.start('worker', { EXECUTOR: 'http', UPSTREAM_URL: upstream, MODEL_ID: model });
 }, 120_000);
 afterAll(async () => {
   if (system !== undefined) await stopSystem(system);
-  await toy.stop();
+  await server.stop();
 });
 
 const answer = 'An image of 60x40';

@@ -1,9 +1,11 @@
 /** OpenAI's unmodified Python SDK with the text models in models/. */
 import { readFile } from 'node:fs/promises';
 import { allKeys } from '@darkroom/testing';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import sharp from 'sharp';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { makeCaller } from '../e2e/caller-model.ts';
 import { ended, poll, submit } from '../e2e/client.ts';
+import { createLookingServer, looker } from '../e2e/looking-server.ts';
 import { writer } from '../e2e/shared-system.ts';
 import { openSystem, longWorkerTtl, startSystem, stopSystem, type System } from '../e2e/system.ts';
 import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
@@ -227,4 +229,31 @@ emit(client.chat.completions.create(**body).choices[0].message.content, statuses
       ],
     ],
   ]);
+});
+
+it('asks about an image in a chat and in a response', async () => {
+  const server = createLookingServer();
+  const upstream = await server.start();
+  onTestFinished(() => server.stop().then(() => {}));
+  const worker = {
+    name: 'worker',
+    environment: { EXECUTOR: 'http', UPSTREAM_URL: upstream, MODEL_ID: looker },
+  } as const;
+  const looking = await openSystem({ parts: ['api', 'batch-former', 'janitor', worker], environment: longWorkerTtl });
+  const data = await sharp({ create: { width: 60, height: 40, channels: 3, background: '#f00' } })
+    .png()
+    .toBuffer();
+  const answers = await run(
+    `
+url = "data:image/png;base64,${data.toString('base64')}"
+chat = client.chat.completions.create(model="${looker}", messages=[{"role": "user", "content": [
+    {"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": url}}]}])
+emit(chat.choices[0].message.content)
+response = client.responses.create(model="${looker}", input=[{"role": "user", "content": [
+    {"type": "input_text", "text": "What is this?"}, {"type": "input_image", "image_url": url}]}])
+emit(response.output_text)
+`,
+    looking,
+  );
+  expect(answers).toEqual([['An image of 60x40'], ['An image of 60x40']]);
 });
