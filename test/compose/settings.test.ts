@@ -85,15 +85,17 @@ it('passes model settings of darkroom.env only to the image worker, and all othe
   ]);
 });
 
+/** Returns the mmproj file of llama.cpp's server in compose, as configured by an environment. */
+function mmprojFileOf(given: Record<string, string>): string | undefined {
+  const { PATH, HOME } = process.env;
+  const command = ['compose', '--profile', 'llama', 'config', '--format', 'json', 'llama'];
+  const config = execFileSync('docker', command, { cwd: root, env: { PATH, HOME, ...given }, encoding: 'utf8' });
+  const { services } = JSON.parse(config) as { services: { llama: { environment: Record<string, string> } } };
+  return services.llama.environment['LLAMA_ARG_MMPROJ'];
+}
+
 it("gives llama.cpp's server of the profile llama the mmproj file of LLAMA_MMPROJ, or none", () => {
-  const fileOf = (given: Record<string, string>): string | undefined => {
-    const { PATH, HOME } = process.env;
-    const command = ['compose', '--profile', 'llama', 'config', '--format', 'json', 'llama'];
-    const config = execFileSync('docker', command, { cwd: root, env: { PATH, HOME, ...given }, encoding: 'utf8' });
-    const { services } = JSON.parse(config) as { services: { llama: { environment: Record<string, string> } } };
-    return services.llama.environment['LLAMA_ARG_MMPROJ'];
-  };
-  expect([fileOf({ LLAMA_MMPROJ: 'mmproj.gguf' }), fileOf({})]).toEqual(['/models/mmproj.gguf', '']);
+  expect([mmprojFileOf({ LLAMA_MMPROJ: 'mmproj.gguf' }), mmprojFileOf({})]).toEqual(['/models/mmproj.gguf', '']);
 });
 
 it('passes valid upstream settings to the workers of the profile llama', () => {

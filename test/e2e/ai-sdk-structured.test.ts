@@ -72,7 +72,9 @@ describe.each(Object.entries(providers))('the Vercel AI SDK over %s', (_name, mo
     };
     for (const seed of [1, 2, 3, 4]) {
       const result = await generateText({ ...request, seed });
-      const callsValid = result.toolCalls.map(({ input }) => colorSchema.safeParse(input).success);
+      // `maxOutputTokens` may cut the last call. The provider for responses sends no seed, so any run may meet this.
+      const calls = result.finishReason === 'length' ? result.toolCalls.slice(0, -1) : result.toolCalls;
+      const callsValid = calls.map(({ input }) => colorSchema.safeParse(input).success);
       const outputValid = () => [schema.safeParse(result.output).success];
       const isObject = result.finishReason === 'stop';
       expect(isObject ? outputValid() : callsValid).toEqual((isObject ? [0] : callsValid).map(() => true));

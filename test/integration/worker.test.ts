@@ -131,9 +131,11 @@ it('does not end a request that it dropped as lost, even if Redis still shows th
   const name = 'workers/heartbeat-worker';
   const heartbeat: unknown = Reflect.get(store.redis, name);
   // Answer so only once: a second heartbeat on a busy machine would read the inbox again and find the lease there.
-  const answerReapedOnce = (): Promise<string> => {
+  const answerReapedOnce = async (): Promise<string> => {
     Object.assign(store.redis, { [name]: heartbeat });
-    return Promise.resolve('reaped');
+    // As reaping does. Otherwise a read that ends just now would find the lease again.
+    await store.redis.del(store.keysOf('tiny').inbox('w1'));
+    return 'reaped';
   };
   Object.assign(store.redis, { [name]: answerReapedOnce });
   await worker.heartbeatOnce();
