@@ -10,6 +10,10 @@ import { listen } from '../testing/listen.ts';
 import { end, postJson, publishWriter } from '../testing/open-text-api.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import type { TestApi, TestApiOptions } from '../testing/test-api.ts';
+import type { FileShare } from '../body/file-memory.ts';
+import { createStoreGuard } from '../server/store-guard.ts';
+import { createImageIntake } from './image-intake.ts';
+import { readConversationImage } from './read-images.ts';
 
 const card: UpstreamTextCard = {
   id: 'looker',
@@ -222,6 +226,22 @@ it('the images of a conversation hold memory of their owner until it is stored',
   // Together they have several times the memory of one owner.
   for (let times = 0; times < 20; times++) ids.add(await submit(test, asking(...images)));
   expect(ids.size).toBe(20);
+});
+
+it('a decoded image gets no memory: the request is refused at once, and does not wait with the image', async () => {
+  const images = createImageIntake({ maxInputPixels: 4096, inputAllowPrivate: false });
+  const waiter = { owner: 'alice', signal: new AbortController().signal };
+  const others = images.files.open(images.maxFileBytes, waiter);
+  await others.grow(images.maxFileBytes);
+  const { store } = await open();
+  const context = { images, config: {}, withStore: createStoreGuard(store, { redisMs: 1000, bytesMs: 1000 }) };
+  const held: FileShare[] = [];
+  const source = await dataUrl(noise(3));
+  const options = { waiter, uploads: undefined, maskBy: 'brightness', held } as const;
+  const reading = readConversationImage(context, options, { field: 'image', source, sizeOf: (own) => own });
+  await expect(reading).rejects.toMatchObject({ status: 503, code: 'overloaded' });
+  others.free();
+  for (const file of held) file.free();
 });
 
 it('/v1/responses takes input_image, and a follow-up has the earlier image', async () => {

@@ -66,8 +66,9 @@ export async function readInputImages(
 }
 
 /**
- * Reads one of the images of a conversation. Its bytes count as memory of the owner until `held` is freed; only the
- * first image of a request waits for memory, because two requests that hold some could wait for each other.
+ * Reads one of the images of a conversation. Its bytes count as memory of the owner until `held` is freed. Waits for
+ * memory for the first file of a request only, and never for a decoded image, which is in memory by then. Throws 503 if
+ * there is none.
  */
 export async function readConversationImage(
   context: ImageSources,
@@ -79,10 +80,7 @@ export async function readConversationImage(
     const use = { field, source, sizeOf, parts: ['image'] as const };
     const { size, fitted } = await useImage(context, { ...options, holdsOtherFile: held.length > 0 }, use);
     const data = fitted.image!;
-    const memory = context.images.files.open(data.byteLength, {
-      ...waiterFor(options),
-      holdsOtherFile: held.length > 0,
-    });
+    const memory = context.images.files.open(data.byteLength, { ...waiterFor(options), holdsOtherFile: true });
     held.push(memory);
     await memory.grow(data.byteLength);
     memory.complete(data.byteLength);
