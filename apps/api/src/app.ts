@@ -5,8 +5,7 @@ import { adminModelRoutes } from './admin/admin-models.ts';
 import { adminRequestRoutes } from './admin/admin-requests.ts';
 import { adminWorkerRoutes } from './admin/admin-workers.ts';
 import { authenticate } from './auth/authenticate.ts';
-import { rejectCrossSite } from './auth/cross-site.ts';
-import { checkHost } from './auth/host-check.ts';
+import { guardOpenServer } from './auth/guard-open-server.ts';
 import { type ApiContext, type ApiDeps, createContext } from './context/context.ts';
 import { falRoutes } from './fal/fal.ts';
 import { addFalProxyRoute, falPath } from './fal/fal-proxy.ts';
@@ -50,8 +49,7 @@ export function createApp(deps: ApiDeps): Api {
   if (corsOrigins !== undefined) api.use(cors(corsOrigins));
   api.use('/fal/*', showErrorsAs(falError));
   api.use('/replicate/*', showErrorsAs(replicateError));
-  api.use(checkHost(context.apiKeys, context.config));
-  api.use(rejectCrossSite(context.apiKeys, context.config));
+  api.use(guardOpenServer(context.apiKeys, context.config));
   api.use(authenticate(context));
   const routes = routesOf(context);
   api.use(

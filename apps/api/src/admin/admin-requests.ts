@@ -21,7 +21,7 @@ import {
   requestErrors,
   type Route,
 } from '../openapi/api-route.ts';
-import { noStore } from '../http/urls.ts';
+import { noStore } from '../http/public-url.ts';
 import { withoutPrivate } from '../submit/admit.ts';
 import { listSchema } from '../openapi/api-schemas.ts';
 import { audit, notAnAdmin } from './admin-action.ts';

@@ -3,7 +3,7 @@ import { cutText, modelOfShard } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
 import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
-import { noStore } from '../http/urls.ts';
+import { noStore } from '../http/public-url.ts';
 import { count } from '../openapi/api-schemas.ts';
 import { audit, notAnAdmin } from './admin-action.ts';
 import { callWorkers, type WorkerAnswer } from './call-workers.ts';

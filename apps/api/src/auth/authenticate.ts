@@ -49,17 +49,14 @@ export function authenticate(context: AuthenticationOptions): MiddlewareHandler<
     if (address === undefined || !(error instanceof ApiError) || error.code !== wrongKeyCode) return error;
     return context.wrongKeys.count(address) ?? error;
   };
-  const identify = async (c: ApiCall): Promise<ApiKey> => {
+  return async (c, next) => {
     try {
-      return await keyOf(c);
+      const key = await keyOf(c);
+      c.set('apiKey', key);
+      c.set('owner', key.name);
     } catch (error) {
       throw limitWrongKeys(c, error);
     }
-  };
-  return async (c, next) => {
-    const key = await identify(c);
-    c.set('apiKey', key);
-    c.set('owner', key.name);
     await next();
   };
 }

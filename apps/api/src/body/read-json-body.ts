@@ -1,8 +1,7 @@
 import { describeValue } from '@darkroom/core';
 import type { ApiCall } from '../http/api-env.ts';
-import { ApiError, invalidFields } from '../http/api-error.ts';
-import { checkJsonShape } from './check-json-shape.ts';
-import { findUnpairedSurrogate } from './unpaired-surrogates.ts';
+import { ApiError } from '../http/api-error.ts';
+import { parseJson } from './parse-json.ts';
 import { readLargeBody } from './read-large-body.ts';
 
 /** Larger bodies are read and parsed in turns per owner: one blocks the event loop for tens of milliseconds. */
@@ -47,18 +46,6 @@ function parse(bytes: Uint8Array): unknown {
     if (!(error instanceof SyntaxError)) throw error;
     throw invalidBody(`the body is not JSON, expected a JSON object: ${error.message}`, error);
   }
-}
-
-/**
- * Parses JSON of a client. Throws SyntaxError for invalid JSON, and 400 for an unpaired surrogate or a shape that
- * `checkJsonShape` rejects.
- */
-export function parseJson(text: string, bytes: Uint8Array = Buffer.from(text)): unknown {
-  checkJsonShape(bytes);
-  const body: unknown = JSON.parse(text);
-  const problem = findUnpairedSurrogate(text, body);
-  if (problem !== undefined) throw invalidFields([problem]);
-  return body;
 }
 
 export function invalidBody(message: string, cause?: unknown): ApiError {

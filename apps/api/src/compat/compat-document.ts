@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { missingApiKey } from '../auth/api-keys.ts';
-import { wrongHost } from '../auth/host-check.ts';
+import { wrongHost } from '../auth/guard-open-server.ts';
 import { type ApiError, type ErrorView, overloaded, toApiError } from '../http/api-error.ts';
 import { exampleNoModel, type RouteDocument } from '../openapi/api-route.ts';
 import { bodyTooLarge, invalidBody, wrongType } from '../body/read-json-body.ts';

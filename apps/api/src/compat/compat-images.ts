@@ -7,7 +7,7 @@ import type { ApiContext } from '../context/context.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidField, requestGone, requestNotFound } from '../http/api-error.ts';
-import { absoluteUrl } from '../http/urls.ts';
+import { absoluteUrl } from '../http/public-url.ts';
 import { type Submission, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
 import { withClientFieldNames } from './client-field-names.ts';
 import { imageLinks } from '../auth/image-links.ts';

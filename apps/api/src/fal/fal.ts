@@ -16,7 +16,7 @@ import { ApiError, checkField } from '../http/api-error.ts';
 import { type Route, routesOf } from '../openapi/api-route.ts';
 import { errorResponse } from '../http/error-response.ts';
 import { readJsonBody } from '../body/read-json-body.ts';
-import { absoluteUrl, noStore } from '../http/urls.ts';
+import { absoluteUrl, noStore } from '../http/public-url.ts';
 import { onceStored } from '../submit/submit-request.ts';
 import { queryOf } from './fal-proxy.ts';
 import { falToImageBody, falDocuments, falNames, falSchema, idHeader, priorityHeader } from './fal-schema.ts';

@@ -2,6 +2,7 @@
 import type { UpstreamTextCard, UpstreamTextInput } from '@darkroom/kinds';
 import { publishModel, readAttachments, readRequest } from '@darkroom/store';
 import sharp from 'sharp';
+import { allKeys } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { anonymousKey, hashKey } from '../auth/api-keys.ts';
 import { serveImages, servePng } from '../testing/image-server.ts';
@@ -196,7 +197,7 @@ it.each([
     message: expect.stringContaining(why),
   });
   const ofRequests = /:(?:request|inputs?|events|bytes):/;
-  expect((await test.store.redis.keys('*')).filter((key) => ofRequests.test(key))).toEqual([]);
+  expect((await allKeys(test.store)).filter((key) => ofRequests.test(key))).toEqual([]);
 });
 
 it('more images than a request may have are refused', async () => {

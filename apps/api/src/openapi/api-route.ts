@@ -1,7 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { missingApiKey } from '../auth/api-keys.ts';
-import { crossSite } from '../auth/cross-site.ts';
-import { wrongHost } from '../auth/host-check.ts';
+import { crossSite, wrongHost } from '../auth/guard-open-server.ts';
 import type { ApiContext } from '../context/context.ts';
 import { storeUnavailable } from '../server/store-guard.ts';
 import type { Api, ApiCall } from '../http/api-env.ts';

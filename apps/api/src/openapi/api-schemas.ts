@@ -13,7 +13,7 @@ import {
 } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { exampleId } from './api-route.ts';
-import { requestUrls } from '../http/urls.ts';
+import { requestUrls } from '../http/public-url.ts';
 
 export const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
 export const count = z.int().min(0);

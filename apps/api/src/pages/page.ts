@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { ApiCall, Api } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
-import { pathPrefixFor } from '../http/urls.ts';
+import { pathPrefixFor } from '../http/public-url.ts';
 import { pageFile, pageHeaders } from './page-file.ts';
 
 // Found by its relative path, since apps may not import apps. The path is the same from src/ and dist/, in a checkout

@@ -12,7 +12,7 @@ import { type Route, routesOf } from '../openapi/api-route.ts';
 import { bodyTooSlow } from '../body/min-rate.ts';
 import { readFormBody } from '../body/read-form-body.ts';
 import { bodyTooLarge, invalidBody } from '../body/read-json-body.ts';
-import { absoluteUrl, noStore } from '../http/urls.ts';
+import { absoluteUrl, noStore } from '../http/public-url.ts';
 import { countEarly } from '../submit/count-submitted.ts';
 import { fileSchema } from '../openapi/api-schemas.ts';
 import { pageOf, replicateError, route } from './replicate-schema.ts';

@@ -13,7 +13,7 @@ import type { ApiCall } from '../http/api-env.ts';
 import { modelNotFound } from '../http/api-error.ts';
 import { type Route, routesOf } from '../openapi/api-route.ts';
 import { readJsonBody } from '../body/read-json-body.ts';
-import { absoluteUrl, noStore } from '../http/urls.ts';
+import { absoluteUrl, noStore } from '../http/public-url.ts';
 import { onceStored } from '../submit/submit-request.ts';
 import { positionOf } from '../v1/events.ts';
 import { webhookSecretRoute } from '../v1/webhook-deliveries.ts';

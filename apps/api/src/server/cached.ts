@@ -20,10 +20,12 @@ export function createCached<Value>(clock: Clock, load: () => Promise<Value>): C
     });
     return entry.value;
   };
-  // Also expires if the clock was set back.
-  const isFresh = ({ readAtMs }: { readAtMs: number }): boolean => Math.abs(clock.now() - readAtMs) < maxAgeMs;
   return {
-    get: () => (cached !== undefined && isFresh(cached) ? cached.value : reload()),
+    get() {
+      // Also expires if the clock was set back.
+      if (cached === undefined || Math.abs(clock.now() - cached.readAtMs) >= maxAgeMs) return reload();
+      return cached.value;
+    },
     reload,
   };
 }

@@ -22,49 +22,54 @@ export interface StoreWaits {
 export function createStoreGuard(store: StoreConnection, { redisMs, bytesMs }: StoreWaits): WithStore {
   const { redis } = store;
   let reconnecting: Promise<unknown> | undefined;
-  const ready = async (): Promise<void> => {
-    if (redis.status === 'ready') return;
+  const reconnected = (): Promise<unknown> => {
     // One listener on the connection for all waiting requests.
     reconnecting ??= new Promise((resolve) => {
       redis.once('ready', resolve);
     }).finally(() => (reconnecting = undefined));
-    await withinTime(() => reconnecting!, redisMs, storeUnavailable);
+    return withinTime(reconnecting, redisMs, storeUnavailable);
   };
-  return async (call) => {
-    await ready();
+  return async function withStore(call) {
+    if (redis.status !== 'ready') await reconnected();
+    let timer: NodeJS.Timeout | undefined;
+    let expire!: () => void;
+    const expired = new Promise<never>((_resolve, reject) => {
+      expire = () => reject(storeUnavailable());
+    });
+    const callBytes: CallBytes = async (work) => {
+      clearTimeout(timer);
+      try {
+        return await withinTime(work(), bytesMs, bytesTimedOut);
+      } finally {
+        timer = setTimeout(expire, redisMs);
+      }
+    };
+    timer = setTimeout(expire, redisMs);
     try {
-      return await withinTime(
-        (uncounted) => call(store, (work) => uncounted(() => withinTime(work, bytesMs, bytesTimedOut))),
-        redisMs,
-        storeUnavailable,
-      );
+      return await Promise.race([call(store, callBytes), expired]);
     } catch (error) {
-      if (isUnavailable(error)) throw storeUnavailable(error);
-      throw error;
+      throw isUnavailable(error) ? storeUnavailable(error) : error;
+    } finally {
+      clearTimeout(timer);
     }
   };
 }
 
-/** Runs work with a timeout. Time in `uncounted` does not count; the timeout restarts after it. */
-function withinTime<Result>(
-  work: (uncounted: CallBytes) => Promise<Result>,
+/** Rejects with an error if work takes too long. */
+async function withinTime<Result>(
+  work: Promise<Result>,
   waitMs: number,
   timeoutError: () => DarkroomError,
 ): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    let timer: NodeJS.Timeout | undefined;
-    const count = (): void => {
-      timer = setTimeout(() => reject(timeoutError()), waitMs);
-    };
-    const uncounted: CallBytes = (act) => {
-      clearTimeout(timer);
-      return act().finally(count);
-    };
-    count();
-    work(uncounted)
-      .finally(() => clearTimeout(timer))
-      .then(resolve, reject);
+  let timer: NodeJS.Timeout | undefined;
+  const expired = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(timeoutError()), waitMs);
   });
+  try {
+    return await Promise.race([work, expired]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function bytesTimedOut(): DarkroomError {

@@ -39,10 +39,10 @@ export async function chooseModel(context: ApiContext, choice: ModelChoice): Pro
 async function choose(
   context: ApiContext,
   cards: readonly KnownModel[],
-  { body, defaultModel, kind, canServe = () => true }: ModelChoice,
+  { body, defaultModel, kind, canServe }: ModelChoice,
 ) {
   const fitting = cards.filter((card) => kind === undefined || card.kind === kind);
-  const able = ableToRead(body, fitting.filter(canServe));
+  const able = ableToRead(body, canServe === undefined ? fitting : fitting.filter(canServe));
   const unnamed = { body, defaultModel, cards, fitting: able.length > 0 ? able : fitting };
   const id = namedModel(body) ?? (await unnamedModel(context, unnamed)) ?? '';
   return { id, fitting, isEmpty: cards.length === 0, card: fitting.find((card) => card.id === id) };

@@ -70,24 +70,21 @@ export async function submitRequest(
   context: ApiContext,
   submission: Submission,
 ): Promise<SubmittedRequest> {
-  return withFiles(submission, (held) => submit(c, context, held));
+  const held: FileShare[] = [];
+  try {
+    return await submit(c, context, { ...submission, held });
+  } finally {
+    releaseFiles(submission, held);
+  }
 }
 
 /** A submission with the memory of the images that were read for it. */
 type HeldSubmission = Submission & { held: FileShare[] };
 
-/** Frees the memory of uploads and images after the work. */
-async function withFiles<Result>(
-  submission: Submission,
-  work: (held: HeldSubmission) => Promise<Result>,
-): Promise<Result> {
-  const held: FileShare[] = [];
-  try {
-    return await work({ ...submission, held });
-  } finally {
-    for (const file of held) file.free();
-    submission.uploads?.release();
-  }
+/** Frees the memory of a submission's uploads and images. */
+function releaseFiles({ uploads }: Submission, held: readonly FileShare[]): void {
+  for (const file of held) file.free();
+  uploads?.release();
 }
 
 async function submit(c: ApiCall, context: ApiContext, submission: HeldSubmission): Promise<SubmittedRequest> {
@@ -105,14 +102,17 @@ async function submit(c: ApiCall, context: ApiContext, submission: HeldSubmissio
   if (apiKey.requestsPerMinute !== undefined) await countSubmitted(c, context);
   if (key !== undefined) checkIdempotencyKey(key);
   const body = lazyBody === undefined ? submission.body : await lazyBody.build();
-  const waiter = waiterOf(c);
-  const createFor = (defaultModel: string | undefined): Promise<NewRequest> =>
-    createEnvelope(context, { ...submission, body, waiter, defaultModel });
-  const created = await createFor(context.config.defaultModel);
+  const prepared = { ...submission, body, waiter: waiterOf(c), defaultModel: context.config.defaultModel };
+  const created = await createEnvelope(context, prepared);
   const { envelope, result } =
     keyed === undefined
       ? { ...created, result: await admit(context, created, { apiKey, hasIdempotencyKey: false }) }
-      : await admitOnce(context, { ...keyed, apiKey, created, createFor });
+      : await admitOnce(context, {
+          ...keyed,
+          apiKey,
+          created,
+          createFor: (defaultModel) => createEnvelope(context, { ...prepared, defaultModel }),
+        });
   // The 40 random bits of an id repeated within a millisecond, for one model and owner: the random source is broken.
   if (keyed === undefined && result.status === 'duplicate')
     throw new DarkroomError('internal', 'api.submit', 'A new request id already exists.');
@@ -124,10 +124,13 @@ export async function resolveSubmission(c: ApiCall, context: ApiContext, submiss
   await countSubmitted(c, context);
   const body = submission.lazyBody === undefined ? submission.body : await submission.lazyBody.build();
   const { defaultModel } = context.config;
-  const resolved = await withFiles(submission, (held) =>
-    resolveRequest(context, { ...held, body, waiter: waiterOf(c), defaultModel }),
-  );
-  return resolved.request.input;
+  const held: FileShare[] = [];
+  try {
+    const prepared = { ...submission, held, body, waiter: waiterOf(c), defaultModel };
+    return (await resolveRequest(context, prepared)).request.input;
+  } finally {
+    releaseFiles(submission, held);
+  }
 }
 
 function waiterOf(c: ApiCall): Waiter {
@@ -219,11 +222,11 @@ async function resolveRequest(context: ApiContext, options: PreparedSubmission) 
 
 async function createEnvelope(context: ApiContext, options: PreparedSubmission): Promise<NewRequest> {
   const { clock } = context;
-  const { waiter, refine = (input) => input } = options;
-  const { owner } = waiter;
+  const { refine } = options;
+  const { owner } = options.waiter;
   const { card, kind, request } = await resolveRequest(context, options);
   const { priority, timeoutS, startTimeoutS, webhook, attachments } = request;
-  const input = refine(request.input, card);
+  const input = refine === undefined ? request.input : refine(request.input, card);
   const demand = kind.demandOf(input);
   const { id: model, shards } = card;
   const shard = shards.length === 1 ? shards[0]! : context.chooseShard(owner, { shards, cost: demand.cost });

@@ -4,7 +4,8 @@ import type { Uploads } from '../body/uploads.ts';
 import { countEarly } from './count-submitted.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { readFormBody } from '../body/read-form-body.ts';
-import { parseJson, readJsonBody } from '../body/read-json-body.ts';
+import { parseJson } from '../body/parse-json.ts';
+import { readJsonBody } from '../body/read-json-body.ts';
 
 /** Body of a JSON or form request. */
 export interface TakenBody {

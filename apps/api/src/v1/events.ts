@@ -9,7 +9,7 @@ import { type EventSource, ExpiredStream, requestEvents, streamEvents } from '..
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField, invalidField, tooManyStreams } from '../http/api-error.ts';
 import { describeErrorAnswer, requestErrors, type Route } from '../openapi/api-route.ts';
-import { pathPrefixFor } from '../http/urls.ts';
+import { pathPrefixFor } from '../http/public-url.ts';
 import { imageLinks } from '../auth/image-links.ts';
 
 /** Event id; empty, as browsers send before the first event, means from the start. */

@@ -8,7 +8,7 @@ import type { ApiCall } from '../http/api-env.ts';
 import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
 import { takeBody, type TakenBody } from '../submit/take-body.ts';
-import { pathPrefixFor, requestUrls } from '../http/urls.ts';
+import { pathPrefixFor, requestUrls } from '../http/public-url.ts';
 import { chooseModel } from '../submit/choose-model.ts';
 import { formErrors, submitErrors, submitHeaders } from '../openapi/submit-document.ts';
 import { onceStored, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';

@@ -4,7 +4,7 @@ import type { ApiContext } from '../context/context.ts';
 import { estimateRequestEnd, isPossibleAnywhere } from '../follow/estimate-end.ts';
 import type { ReceivedOutputs } from '../follow/received-outputs.ts';
 import { requestGone } from '../http/api-error.ts';
-import { requestUrls } from '../http/urls.ts';
+import { requestUrls } from '../http/public-url.ts';
 import type { WithStore } from '../server/store-guard.ts';
 import { imageLinks } from '../auth/image-links.ts';
 

@@ -12,7 +12,7 @@ import {
   retryAfterHeader,
   type Route,
 } from '../openapi/api-route.ts';
-import { pathPrefixFor } from '../http/urls.ts';
+import { pathPrefixFor } from '../http/public-url.ts';
 import { cancelSchema, requestSchema } from '../openapi/api-schemas.ts';
 import { isText, streamPlainText, wantsPlainText } from './plain-text.ts';
 import { plainTextContent, unfinishedText } from './plain-text-document.ts';

@@ -17,7 +17,7 @@ import {
 import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context/context.ts';
 import { commonErrors, jsonAnswer, type Route } from '../openapi/api-route.ts';
-import { noStore } from '../http/urls.ts';
+import { noStore } from '../http/public-url.ts';
 import { createCached } from '../server/cached.ts';
 import { count } from '../openapi/api-schemas.ts';
 

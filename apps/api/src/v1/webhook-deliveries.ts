@@ -4,7 +4,7 @@ import { listDeliveries, readWebhookSecret, resendDelivery, type WebhookDelivery
 import { z } from '@hono/zod-openapi';
 import { ApiError, checkField, invalidField } from '../http/api-error.ts';
 import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
-import { noStore } from '../http/urls.ts';
+import { noStore } from '../http/public-url.ts';
 import { count, listSchema, requestId, time } from '../openapi/api-schemas.ts';
 
 const status = z.enum(['failed', 'pending']).default('failed');

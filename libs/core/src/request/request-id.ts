@@ -42,7 +42,7 @@ export interface CreateRequestIdOptions {
 export function createRequestId(options: CreateRequestIdOptions): string {
   const { model, owner, secret, nowMs } = options;
   const entropy: Uint8Array = options.entropy ?? randomBytes(entropyBytes);
-  const value = entropy.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+  const value = BigInt(Buffer.from(entropy).readUIntBE(0, entropyBytes));
   const id = `${model}-${digitsOf(BigInt(nowMs), 10)}${digitsOf(value, entropyDigits)}`;
   return id + codesOf(id, owner, secret);
 }

@@ -77,7 +77,7 @@ export async function inSpan<Result>(
 ): Promise<Result> {
   const span = startSpan(name, options);
   try {
-    return await context.with(trace.setSpan(parentOf(options), span), () => work(span));
+    return await context.with(trace.setSpan(parentOf(options), span), work, undefined, span);
   } catch (error) {
     span.setStatus({ code: SpanStatusCode.ERROR });
     throw error;

@@ -7,7 +7,7 @@ import { answerStored, streamStored } from '../../answer/answer-stored.ts';
 import { heartbeatFrame } from '../../follow/sse-frame.ts';
 import type { ClientWatch } from '../../answer/watch-client.ts';
 import type { ApiCall } from '../../http/api-env.ts';
-import { absoluteUrl } from '../../http/urls.ts';
+import { absoluteUrl } from '../../http/public-url.ts';
 import type { Submission, SubmittedRequest } from '../../submit/submit-request.ts';
 import { followImages } from './follow-images.ts';
 import { chunkedFrames, type ImageEventName, imageEventFrames, imageUsage } from './image-frames.ts';
