@@ -13,7 +13,8 @@ for directory in libs/* apps/*; do
 done
 for directory in libs/* "apps/$app"; do
   cp -r "/app/$directory/dist" "$directory/"
-  # Lua scripts and the code of threads are read from src.
+  # Lua scripts and the code of threads are read from src. An engine in Python imports its package from here.
+  if [ -d "/app/$directory/python" ]; then cp -r "/app/$directory/python" "$directory/"; fi
   (cd "/app/$directory" && find src \( -name '*.lua' -o -name 'encode-thread.mjs' \) -exec cp --parents {} "/packed/$directory/" \;)
 done
 if [ "$app" = api ]; then

@@ -8,6 +8,8 @@ const sharedVariables = [
   'MODEL_ID',
   'MODEL_DTYPE',
   'EXECUTOR',
+  'MODULE',
+  'PYTHON',
   'UPSTREAM_URL',
   'UPSTREAM_API',
   'JUDGE',

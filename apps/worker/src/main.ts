@@ -14,6 +14,7 @@ import { checkServer, openStore, type StoreConnection } from '@darkroom/store';
 import { LoadWatch } from './engine/load-watch.ts';
 import { moduleEngine } from './engine/module-engine.ts';
 import { processEngine, type ProcessEngineOptions } from './engine/process-engine.ts';
+import { pythonEngine } from './engine/python-engine.ts';
 import { upstreamEngine } from './engine/upstream-engine.ts';
 import type { Restart, WorkerEngine } from './engine/worker-engine.ts';
 import { MemoryKeeper } from './memory/memory-keeper.ts';
@@ -150,6 +151,8 @@ function openEngine(config: Config<'worker'>, options: ProcessEngineOptions): Pr
       return processEngine(config, options);
     case 'http':
       return upstreamEngine(config, options.loads);
+    case 'python':
+      return pythonEngine(config);
     default:
       return moduleEngine(config);
   }

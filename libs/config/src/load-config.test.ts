@@ -276,7 +276,7 @@ describe('an executor', () => {
     [
       { ...http, EXECUTOR: 'https' },
       [
-        'EXECUTOR is "https", expected process, http, the path of a module (which begins with . or /) or the name of a package',
+        'EXECUTOR is "https", expected process, http, python, the path of a module (which begins with . or /) or the name of a package',
       ],
     ],
     [
@@ -295,7 +295,7 @@ describe('an executor', () => {
     [
       { EXECUTOR: 'my executor' },
       [
-        'EXECUTOR is "my executor", expected process, http, the path of a module (which begins with . or /) or the name of a package',
+        'EXECUTOR is "my executor", expected process, http, python, the path of a module (which begins with . or /) or the name of a package',
       ],
     ],
     [

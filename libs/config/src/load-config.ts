@@ -122,12 +122,13 @@ function fillComputedDefaults(values: Values, problems: string[]): void {
   if (values.modelDir === undefined) return;
   const host = hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-');
   values.workerId ??= `${host.slice(0, 51) || 'worker'}-${randomBytes(6).toString('hex')}`;
-  const { executor, modelDirs } = values;
+  const { executor, modelDirs, module } = values;
+  if (executor === 'python' && module === undefined) return;
   if (executor === undefined || executor === 'http' || (modelDirs !== undefined && !isCustomModule(executor))) return;
-  // The last part of a package name, or a file name without its JavaScript extension.
-  const [from, name] = isCustomModule(executor)
-    ? ['EXECUTOR', basename(executor).replace(/\.[cm]?[jt]s$/, '')]
-    : ['MODEL_DIR', basename(values.modelDir)];
+  // The last part of a package name, or a file name without its extension.
+  let [from, name] = ['MODEL_DIR', basename(values.modelDir)];
+  if (isCustomModule(executor)) [from, name] = ['EXECUTOR', basename(executor).replace(/\.[cm]?[jt]s$/, '')];
+  if (executor === 'python' && module !== undefined) [from, name] = ['MODULE', basename(module, '.py')];
   if (values.modelId === undefined && !isModelId(name))
     problems.push(
       `MODEL_ID is not set and the name of ${from}, ${JSON.stringify(name)}, cannot be an id: expected ${settings.modelId.kind.range}`,

@@ -65,7 +65,7 @@ export const address = textMatching((text) => /^[^\s/]{1,255}$/.test(text), 'an 
 export const keyNamePattern = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** Built-in executors. */
-const executorNames = ['process', 'http'] as const;
+const executorNames = ['process', 'http', 'python'] as const;
 export type ExecutorName = (typeof executorNames)[number];
 
 /** npm package name with an optional scope and subpath. */
@@ -76,13 +76,22 @@ export const executorChoice = textMatching((text) => {
   if (/^[./]/.test(text)) return true;
   const [name = ''] = executorNames.filter((name) => editDistance(name, text) <= 1);
   return packageName.test(text) && (name === '' || name === text);
-}, 'process, http, the path of a module (which begins with . or /) or the name of a package');
+}, 'process, http, python, the path of a module (which begins with . or /) or the name of a package');
 
 /** A custom module. */
 export const moduleChoice = textMatching(
   (text) => /^[./]/.test(text) || packageName.test(text),
   'the path of a module (which begins with . or /) or the name of a package',
 );
+
+/** An engine in Python. */
+export const pythonModule = textMatching(
+  (text) => /^[./].*\.py$/.test(text),
+  'the path of a Python file, which begins with . or / and ends in .py',
+);
+
+/** A program: a name to look up in PATH, or a path. */
+export const program = textMatching((text) => !text.includes('\n'), 'the name or path of a program');
 
 /** Returns true if EXECUTOR names a custom module. */
 export function isCustomModule(executor: string): boolean {

@@ -60,6 +60,45 @@ describe('settings of one executor with another', () => {
     ]);
   });
 
+  it.each([
+    ['MODEL_DIR', 'models/emoji-sd'],
+    ['MEMORY_BUDGET_MB', '1000'],
+    ['KV_TOKENS', '4096'],
+  ])('%s is refused with an engine in Python', (variable, value) => {
+    expect(problemsOf({ EXECUTOR: 'python', MODULE: './mine.py', [variable]: value })).toEqual([
+      `${variable} is set and EXECUTOR is python, expected one of the two: the module brings its own model`,
+    ]);
+  });
+
+  it('takes the id of an engine in Python from its file, and its own settings', () => {
+    const rest = { CHECKPOINT_STEPS: '5', PYTHON: '/opt/venv/bin/python', ENGINE_MEMORY_MB: '2000', DEVICE: 'cuda' };
+    expect(loadConfig('worker', { EXECUTOR: 'python', MODULE: './my-engine.py', ...rest })).toMatchObject({
+      modelId: 'my-engine',
+      module: './my-engine.py',
+      python: '/opt/venv/bin/python',
+      engineMemoryMb: 2000,
+    });
+  });
+
+  it.each([
+    [{ EXECUTOR: 'python' }, 'MODULE is not set, expected one with EXECUTOR=python'],
+    [
+      { EXECUTOR: 'python', MODULE: './mine.mjs' },
+      'MODULE is "./mine.mjs", expected the path of a Python file, which begins with . or / and ends in .py',
+    ],
+    [{ MODULE: './mine.py' }, 'MODULE is set and EXECUTOR is process, expected EXECUTOR=python with it'],
+    [
+      { EXECUTOR: './mine.mjs', ENGINE_MEMORY_MB: '100' },
+      'ENGINE_MEMORY_MB is set and EXECUTOR is ./mine.mjs, expected EXECUTOR=python with it',
+    ],
+  ])('names what is missing or has no effect: %j', (environment, problem) => {
+    expect(problemsOf(environment)).toContain(problem);
+  });
+
+  it('accepts PYTHON without an engine in Python: other programs read it', () => {
+    expect(problemsOf({ PYTHON: 'python3' })).toEqual([]);
+  });
+
   it('accepts sleep and device settings with a custom module', () => {
     const rest = { SLEEP_AFTER_S: '60', LOW_MEMORY: 'true', DEVICE: 'cuda', NUM_THREADS: '2' };
     expect(problemsOf({ EXECUTOR: './mine.mjs', ...rest })).toEqual([]);

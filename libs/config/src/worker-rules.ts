@@ -21,6 +21,8 @@ interface Rule {
 }
 
 const upstreamVariables = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS'];
+// Not PYTHON: other programs read it too.
+const pythonVariables = ['MODULE', 'ENGINE_MEMORY_MB'];
 const modelFileVariables = ['MODEL_DIR', 'MODEL_DIRS', 'MODEL_DTYPE', 'LOW_MEMORY', 'SAFETY_CHECKER'];
 const stepVariables = ['KV_TOKENS', 'CHECKPOINT_STEPS'];
 const deviceVariables = ['DEVICE', 'NUM_THREADS'];
@@ -39,16 +41,32 @@ const rules: readonly Rule[] = [
       `${variable} is set and EXECUTOR is http, expected one of the two: another server runs the model`,
   },
   {
+    variables: ['MODULE'],
+    applies: ({ executor }) => executor === 'python',
+    mustBeSet: true,
+    problem: (variable) => `${variable} is not set, expected one with EXECUTOR=python`,
+  },
+  {
+    variables: pythonVariables,
+    applies: ({ executor }) => executor !== undefined && executor !== 'python',
+    problem: (variable, { executor }) =>
+      `${variable} is set and EXECUTOR is ${executor}, expected EXECUTOR=python with it`,
+  },
+  {
     variables: upstreamVariables,
     applies: ({ executor }) => executor !== undefined && executor !== 'http',
     problem: (variable, { executor }) =>
       `${variable} is set and EXECUTOR is ${executor}, expected EXECUTOR=http with it`,
   },
   {
-    variables: [...modelFileVariables, 'MEMORY_BUDGET_MB', ...stepVariables].filter((name) => name !== 'LOW_MEMORY'),
+    variables: [...modelFileVariables, 'MEMORY_BUDGET_MB', 'KV_TOKENS'].filter((name) => name !== 'LOW_MEMORY'),
+    applies: ({ executor = 'process' }) => executor === 'python' || isCustomModule(executor),
+    problem: moduleProblem,
+  },
+  {
+    variables: ['CHECKPOINT_STEPS'],
     applies: ({ executor = 'process' }) => isCustomModule(executor),
-    problem: (variable, { executor }) =>
-      `${variable} is set and EXECUTOR is ${executor}, expected one of the two: the module brings its own model`,
+    problem: moduleProblem,
   },
   {
     variables: ['MODEL_DIR', 'MODEL_ID'],
@@ -63,6 +81,10 @@ const rules: readonly Rule[] = [
       `${variable} is set and MODEL_DIRS is not, expected both: a single model has no other models to share a budget with`,
   },
 ];
+
+function moduleProblem(variable: string, { executor }: WorkerValues): string {
+  return `${variable} is set and EXECUTOR is ${executor}, expected one of the two: the module brings its own model`;
+}
 
 /** Returns problems with settings that have no effect in combination. */
 export function* workerProblems(values: WorkerValues, isSet: (variable: string) => boolean): Generator<string> {

@@ -10,6 +10,8 @@ import {
   nameList,
   oneOf,
   path,
+  program,
+  pythonModule,
 } from './setting-kinds.ts';
 import { plainName, trueOrFalse, upstreamUrl, wholeNumber } from './setting-kinds.ts';
 
@@ -20,7 +22,7 @@ const workerAndModel = readBy('worker', 'model');
 export const workerSettings = {
   executor: worker('EXECUTOR', executorChoice, {
     default: 'process',
-    doc: 'Runs the model: `process`, the built-in engine in its own process; `http`, another server: [upstreams.md](upstreams.md); or a custom module, such as `./my-executor.mjs`: [executors.md](executors.md).',
+    doc: 'Runs the model: `process`, the built-in engine in its own process; `http`, another server: [upstreams.md](upstreams.md); `python`, an engine in Python: [python-engines.md](python-engines.md); or a custom module, such as `./my-executor.mjs`: [executors.md](executors.md).',
   }),
   upstreamUrl: worker('UPSTREAM_URL', upstreamUrl, {
     doc: 'URL of the server for `EXECUTOR=http`. Redirects are not followed.',
@@ -36,6 +38,17 @@ export const workerSettings = {
     absent: 'what the server reports (`UPSTREAM_API=llama.cpp`), else 8',
     doc: 'Max. concurrent requests to that server. Several workers may share one server.',
   }),
+  module: worker('MODULE', pythonModule, {
+    doc: 'The engine for `EXECUTOR=python`, such as `./pipeline.py`: [python-engines.md](python-engines.md).',
+  }),
+  python: worker('PYTHON', program, {
+    default: 'python3',
+    doc: 'Program that runs `MODULE`: Python 3.9 or later with the packages that it needs, such as `/opt/venv/bin/python`.',
+  }),
+  engineMemoryMb: worker('ENGINE_MEMORY_MB', wholeNumber(64, 16_777_216, 'MB'), {
+    absent: 'none',
+    doc: 'Max. memory of the process of `MODULE` on Linux, without GPU memory and mapped files (`RLIMIT_DATA`). Beyond it, allocations fail. Also limits threads, since each has a stack of 8 MB.',
+  }),
   modelDir: worker('MODEL_DIR', path, {
     default: 'models/emoji-sd',
     doc: 'Directory of the model: diffusers ONNX layout for images, Optimum or transformers.js layout for text.',
@@ -48,7 +61,7 @@ export const workerSettings = {
     doc: 'Memory budget of all models of `MODEL_DIRS` together; GPU memory if `DEVICE` begins with a GPU. Models are loaded on demand, and the least recently used are evicted: [models.md](models.md#many-on-one-machine). Applies to each of `NUM_WORKER_PROCESSES`.',
   }),
   modelId: worker('MODEL_ID', modelId, {
-    computed: 'the name of the directory, or of the module of `EXECUTOR`',
+    computed: 'the name of the directory, or of the module of `EXECUTOR` or `MODULE`',
     doc: "Id under which the model is served. Required with `EXECUTOR=http`: the other server's name for it, such as `qwen3-0.6b` for `Qwen/Qwen3-0.6B`.",
   }),
   modelDtype: workerAndModel('MODEL_DTYPE', dtypeChoice, {

@@ -1,5 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
+import type { Duplex } from 'node:stream';
 import type { ZodType } from 'zod';
+import { encodeFrame, FrameReader } from './frames.ts';
 import { type SpawnOptions, spawnChild } from './spawn-child.ts';
 
 export interface ChildOptions<Received> extends SpawnOptions {
@@ -18,6 +20,10 @@ export interface ChildEnd {
 }
 
 const maxStderrLength = 2000;
+/** Limits of a child's frames: an image of 4096x4096 has 50 MB. */
+const frameLimits = { maxHeaderBytes: 16 * 2 ** 20, maxBytes: 256 * 2 ** 20 };
+/** Time to read what an ended child has sent, if its own children keep the channel open. */
+const drainMs = 1000;
 
 /** A child process and the messages to and from it. */
 export class Child<Sent extends object, Received> {
@@ -35,6 +41,7 @@ export class Child<Sent extends object, Received> {
     this.#options = options;
     this.#process = spawnChild(options);
     this.#process.on('message', (message: unknown) => this.#receive(message));
+    this.#readFrames();
     // Bytes written after the process has ended are lost, and `ended` reports the end.
     this.#process.stdin?.on('error', () => {});
     this.ended = this.#watch();
@@ -60,7 +67,8 @@ export class Child<Sent extends object, Received> {
     // Without file descriptors Node starts no process and makes neither `send` nor `stdin`; `ended` reports it.
     const child: Partial<ChildProcess> = this.#process;
     // `ended` reports a closed channel; the callback prevents a throw here too.
-    child.send?.(message, () => {});
+    if (this.#frames === undefined) child.send?.(message, () => {});
+    else for (const chunk of encodeFrame(message)) this.#frames.write(chunk);
     if (bytes !== undefined && bytes.byteLength > 0) child.stdin?.write(bytes);
   }
 
@@ -111,6 +119,41 @@ export class Child<Sent extends object, Received> {
   /** Handles a message; a subclass may override it. */
   protected receive(message: Received): void {
     this.#options.onMessage?.(message);
+  }
+
+  /** The channel of a program that is not Node. */
+  get #frames(): Duplex | undefined {
+    const { stdio } = this.#process as { stdio?: readonly unknown[] };
+    return this.#options.interpreter === undefined ? undefined : ((stdio?.[3] ?? undefined) as Duplex | undefined);
+  }
+
+  #readFrames(): void {
+    const channel = this.#frames;
+    if (channel === undefined) return;
+    const reader = new FrameReader(frameLimits);
+    channel.on('error', () => {});
+    channel.on('data', (chunk: Buffer) => {
+      try {
+        for (const message of reader.push(chunk)) this.#receive(message);
+      } catch (error) {
+        channel.destroy();
+        this.kill(`it sent an unexpected message: ${(error as Error).message}`);
+      }
+    });
+    this.#process.once('exit', () => {
+      this.#killGroup();
+      setTimeout(() => channel.destroy(), drainMs).unref();
+    });
+  }
+
+  /** Ends the processes that an ended child has started: they could hold its channel, memory and devices. */
+  #killGroup(): void {
+    const { pid } = this.#process;
+    try {
+      if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+    } catch {
+      // There is none.
+    }
   }
 
   #receive(message: unknown): void {

@@ -3,6 +3,8 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 export interface SpawnOptions {
   /** The built program: Node runs no TypeScript. */
   entry: string;
+  /** Program that runs `entry` and exchanges frames on descriptor 3. Default: Node, with its own channel. */
+  interpreter?: string | undefined;
   /** Default: this process's own. */
   environment?: NodeJS.ProcessEnv | undefined;
   /** Flags of Node. Those of this process, such as a debugger port, are not inherited. */
@@ -11,7 +13,7 @@ export interface SpawnOptions {
    * Max bytes of data, on Linux. Such a child gets no NODE_OPTIONS either, and is the first that the kernel ends if the
    * container runs out of memory.
    */
-  maxDataBytes?: number;
+  maxDataBytes?: number | undefined;
   /** Opens the child's stdin, for bytes after a message. */
   hasStdin?: boolean;
   /** Default: inherited by the child. `tail`: the end of it is part of how the child ended. */
@@ -28,19 +30,20 @@ export interface SpawnOptions {
 const setpriv = ['/usr/bin/setpriv', '--pdeathsig', 'KILL'] as const;
 let hasSetpriv: boolean | undefined;
 
-/** Starts a Node program with a channel for messages, sent as structured clones. */
+/** Starts a program with a channel for messages: structured clones to a Node program, frames to any other. */
 export function spawnChild(options: SpawnOptions): ChildProcess {
-  const { entry, environment, nodeFlags = [], outlivesParent = false } = options;
-  const words = [...limitMemory(options), ...killWithParent(options), process.execPath, ...nodeFlags, entry];
+  const { entry, interpreter = process.execPath, environment, nodeFlags = [], outlivesParent = false } = options;
+  const words = [...limitMemory(options), ...killWithParent(options), interpreter, ...nodeFlags, entry];
   return spawn(words[0]!, words.slice(1), {
     ...(environment && { env: environment }),
-    detached: outlivesParent,
+    // Another program has a process group, which ends with it.
+    detached: outlivesParent || options.interpreter !== undefined,
     serialization: 'advanced',
     stdio: [
       options.hasStdin === true ? 'pipe' : 'inherit',
       options.stdout ?? 'inherit',
       options.stderr === 'tail' ? 'pipe' : 'inherit',
-      'ipc',
+      options.interpreter === undefined ? 'ipc' : 'pipe',
     ],
   });
 }

@@ -4,14 +4,26 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import { DarkroomError, type Pipeline, type PipelineRow, type RowEvent, type RowRequest } from '@darkroom/core';
+import {
+  DarkroomError,
+  type Pipeline,
+  type PipelineRow,
+  type RowCheckpoint,
+  type RowEvent,
+  type RowRequest,
+} from '@darkroom/core';
 import type { EngineEvent, RequestEndEvent } from '../executor-event.ts';
 import type { EngineStatus, ShutdownOptions } from '../executor.ts';
 import { RowTable, type TableRequest, type TableRow } from './row-table.ts';
 import { stepRows } from './step-rows.ts';
 
+/** A pipeline, in this process or in another one, whose checkpoints take a call. A row may have none. */
+export type SteppedPipeline<Row extends PipelineRow> = Omit<Pipeline<Row>, 'checkpoint'> & {
+  checkpoint(row: Row): RowCheckpoint | undefined | Promise<RowCheckpoint | undefined>;
+};
+
 export interface EngineOptions<Row extends PipelineRow> {
-  pipeline: Pipeline<Row>;
+  pipeline: SteppedPipeline<Row>;
   /** Capacity in slots; rows beyond it wait. */
   maxSlots: number;
   /** Emits a checkpoint of each row every this many of its steps; 0 disables them. */
@@ -65,7 +77,7 @@ export class Engine<Row extends PipelineRow> {
     await this.#loop;
     this.#dropCanceled();
     for (const entry of this.#table.rows) {
-      if (shouldCheckpoint && entry.steps > 0 && !entry.owner.hasEnded) this.#emitCheckpoint(entry);
+      if (shouldCheckpoint && entry.steps > 0 && !entry.owner.hasEnded) await this.#emitCheckpoint(entry);
     }
     this.#table.clear();
     await this.#flush();
@@ -134,7 +146,7 @@ export class Engine<Row extends PipelineRow> {
       this.#dropCanceled();
       for (const { row, owner } of present) if (failures.has(row)) this.#fail(owner, failures.get(row));
       for (const entry of present) {
-        if (!entry.owner.hasEnded) this.#reportStep(entry, events.get(entry.row));
+        if (!entry.owner.hasEnded) await this.#reportStep(entry, events.get(entry.row));
       }
     }
     for (const entry of group) {
@@ -142,7 +154,8 @@ export class Engine<Row extends PipelineRow> {
     }
   }
 
-  #reportStep(entry: TableRow<Row>, events: readonly RowEvent[] = []): void {
+  /** Returns a promise only if a checkpoint is due. */
+  #reportStep(entry: TableRow<Row>, events: readonly RowEvent[] = []): void | Promise<void> {
     const { row, owner } = entry;
     const { index } = row;
     entry.steps += 1;
@@ -151,7 +164,7 @@ export class Engine<Row extends PipelineRow> {
     for (const event of events) this.#events.push(Object.assign({ requestId, index }, event));
     this.#announceLastStep(entry);
     const { checkpointEvery } = this.#options;
-    if (checkpointEvery > 0 && entry.steps % checkpointEvery === 0 && !row.isDone) this.#emitCheckpoint(entry);
+    if (checkpointEvery > 0 && entry.steps % checkpointEvery === 0 && !row.isDone) return this.#emitCheckpoint(entry);
   }
 
   /** Announces a row's last step, where its steps are known, so that a replacement is present when it leaves. */
@@ -162,9 +175,10 @@ export class Engine<Row extends PipelineRow> {
     this.#events.push({ type: 'row-releasing', requestId: owner.request.id, index: row.index });
   }
 
-  #emitCheckpoint({ row, owner }: TableRow<Row>): void {
+  async #emitCheckpoint({ row, owner }: TableRow<Row>): Promise<void> {
     try {
-      const checkpoint = this.#options.pipeline.checkpoint(row);
+      const checkpoint = await this.#options.pipeline.checkpoint(row);
+      if (checkpoint === undefined) return;
       this.#events.push({ type: 'checkpoint', requestId: owner.request.id, index: row.index, checkpoint });
     } catch (error) {
       this.#fail(owner, error);
@@ -199,10 +213,14 @@ export class Engine<Row extends PipelineRow> {
     // The message of a foreign error may contain a path or a prompt, so clients do not get it.
     const isOurs = DarkroomError.isInstance(error);
     const { code, message } = isOurs ? error : unknownError;
+    const requestId = owner.request.id;
+    // An engine in another process may be at fault, so the request can be retried.
+    if (isOurs && code === 'unavailable')
+      return this.#end(owner, { type: 'request-lost', requestId, message, ...(error.stack && { stack: error.stack }) });
     // What a request got wrong is no trouble of the engine's, and its message says all.
     const reason = !isOurs ? error : code === 'invalid_request' ? undefined : error.cause;
     const cause = reason instanceof Error ? reason.stack : reason === undefined ? undefined : inspect(reason);
-    this.#end(owner, { type: 'request-failed', requestId: owner.request.id, code, message, ...(cause && { cause }) });
+    this.#end(owner, { type: 'request-failed', requestId, code, message, ...(cause && { cause }) });
   }
 
   #end(owner: TableRequest<Row>, event: RequestEndEvent): void {

@@ -8,7 +8,7 @@ type StepOutcome<Row> = Omit<StepReport<Row>, 'failures'> & { readonly failures:
  * row fails alone. A batch that runs out of memory thus runs as two that fit.
  */
 export async function stepRows<Row extends PipelineRow>(
-  pipeline: Pipeline<Row>,
+  pipeline: Pick<Pipeline<Row>, 'step'>,
   rows: readonly Row[],
 ): Promise<StepOutcome<Row>> {
   try {

@@ -5,7 +5,7 @@ import { DarkroomError } from '@darkroom/core';
 
 /** A setting that names a module. */
 export interface ModuleSetting {
-  readonly name: 'EXECUTOR' | 'JUDGE';
+  readonly name: 'EXECUTOR' | 'JUDGE' | 'MODULE';
   /** A path that begins with . or /, or the name of a package. */
   readonly module: string;
 }

@@ -1,7 +1,7 @@
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import { type ImageInput, imageTypeOf, seedOfImage } from '@darkroom/kinds';
 import type { MaxBytes } from './module-message.ts';
-import type { OutputReader } from './output-reader.ts';
+import type { OutputReader, ReaderState } from './output-reader.ts';
 import { isObject, isInteger, unknownField, ContractViolation } from './contract-violation.ts';
 
 /** Max size of an image file: bytes per pixel plus a header. A PNG of noise has 3.04 bytes per pixel. */
@@ -10,6 +10,9 @@ const headBytes = 2048;
 /** The figure by which the store bounds a request's previews. */
 const previewBytesPerPixel = 0.25;
 
+/** Min factor between an image and its raw preview: latents are smaller by 8 in most models. */
+const previewShrink = 4;
+
 const fileExpected = 'data that is a file, and its contentType, one of image/png, image/jpeg, image/webp';
 
 /** Validates a module's steps (with or without previews) and its image. */
@@ -17,13 +20,18 @@ export class ModuleImageReader implements OutputReader {
   readonly maxBytes: MaxBytes;
   readonly #input: ImageInput;
   readonly #index: number;
-  #done = 0;
+  #done: number;
 
-  constructor(input: ImageInput, index: number) {
+  constructor(input: ImageInput, index: number, { done }: Pick<ReaderState, 'done'> = { done: 0 }) {
+    this.#done = done;
     this.#input = input;
     this.#index = index;
     const bytesFor = (share: number): number => Math.ceil(this.#pixels * share) + 2 * headBytes;
     this.maxBytes = { yielded: bytesFor(previewBytesPerPixel), returned: bytesFor(bytesPerPixel) };
+  }
+
+  get state(): ReaderState {
+    return { done: this.#done, text: '' };
   }
 
   *read(value: unknown): Generator<RowEvent> {
@@ -39,8 +47,7 @@ export class ModuleImageReader implements OutputReader {
     this.#done = done;
     const isDue = previewEvery > 0 && done % previewEvery === 0 && done < total;
     if (preview === undefined || !isDue) return yield { type: 'progress', done, total };
-    const file = this.#file(preview, 'run yielded a preview', previewBytesPerPixel);
-    yield { type: 'progress', done, total, preview: { ...file, facts: {} } };
+    yield { type: 'progress', done, total, preview: this.#preview(preview) };
   }
 
   end(value: unknown): RowOutput {
@@ -61,6 +68,22 @@ export class ModuleImageReader implements OutputReader {
 
   get #pixels(): number {
     return this.#input.width * this.#input.height;
+  }
+
+  #preview(value: unknown): RowOutput {
+    if (!isObject(value) || value['contentType'] !== undefined)
+      return { ...this.#file(value, 'run yielded a preview', previewBytesPerPixel), facts: {} };
+    const { data, width, height } = value;
+    const [maxWidth, maxHeight] = [this.#input.width / previewShrink, this.#input.height / previewShrink];
+    const isSize = isInteger(width, 1, maxWidth) && isInteger(height, 1, maxHeight);
+    const hasPixels = isSize && data instanceof Uint8Array && data.length === width * height * 3;
+    if (!hasPixels || unknownField(value, ['data', 'width', 'height']) !== undefined)
+      throw new ContractViolation(
+        'run yielded a preview',
+        value,
+        `a file, or { data, width, height } with RGB of at most ${Math.floor(maxWidth)}x${Math.floor(maxHeight)}`,
+      );
+    return { data, facts: { width, height } };
   }
 
   #file(value: unknown, what: string, share: number): { data: Uint8Array; contentType: string } {

@@ -1,17 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { deserialize } from 'node:v8';
 import { DarkroomError, type ModelCard, type RowOutput } from '@darkroom/core';
-import { type ImageInput, seedOfImage, type UpstreamTextInput } from '@darkroom/kinds';
+import type { ImageInput, UpstreamTextInput } from '@darkroom/kinds';
 import type { BackendCall, BackendClient, BackendInfo, CallEvent } from '../calls/backend-client.ts';
-import { withInlineImages } from '../calls/inline-images.ts';
-import { seedOfText } from '../upstream/text-chunks.ts';
 import { wellFormed } from '../upstream/upstream-error.ts';
 import { findModule, type ModuleSetting, startError } from './find-module.ts';
 import { ModuleChild } from './module-child.ts';
 import type { CallMessage } from './module-message.ts';
-import type { OwnImageRequest, OwnTextRequest } from './own-executor.ts';
 import { ModuleImageReader } from './image-reader.ts';
 import { readCard, readSlots } from './read-card.ts';
+import { imageRequest, textRequest } from './module-request.ts';
 import { ModuleTextReader } from './text-reader.ts';
 
 export interface ModuleCallerOptions {
@@ -80,7 +78,7 @@ export class ModuleClient implements BackendClient {
     const isText = this.#kind === 'text';
     const [text, image] = [input as UpstreamTextInput, input as ImageInput];
     const reader = isText ? new ModuleTextReader(text) : new ModuleImageReader(image, index);
-    const request = isText ? textRequest(withInlineImages(text, attachments), index) : imageRequest(image, index);
+    const request = isText ? textRequest(text, index, attachments) : imageRequest(image, index);
     const call = child.call({ request, maxBytes: reader.maxBytes });
     let hasEnded = false;
     try {
@@ -166,16 +164,6 @@ export class ModuleClient implements BackendClient {
   #lostError(why: string): DarkroomError {
     return new DarkroomError('unavailable', 'executor.module', `${this.name} ${why}`);
   }
-}
-
-function textRequest(given: UpstreamTextInput, index: number): OwnTextRequest {
-  const { params, maxTokens, n, logprobs } = given;
-  const input = { params, maxTokens, n, ...(logprobs !== undefined && { logprobs }) };
-  return { index, seed: seedOfText(given, index), input };
-}
-
-function imageRequest(input: ImageInput, index: number): OwnImageRequest {
-  return { index, seed: seedOfImage(input.seed, index), input };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

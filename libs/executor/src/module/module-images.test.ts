@@ -75,7 +75,10 @@ describe('an image', () => {
       'run yielded { step: 5, preview: an object }, expected { step, preview } with step a whole number from 1 to 4',
     ],
     ['half a step', 'run yielded { step: 0.5, preview: an object }, expected { step, preview }'],
-    ['a wrong preview', 'run yielded a preview { data: 70 bytes }, expected data that is a file, and its contentType'],
+    [
+      'a wrong preview',
+      'run yielded a preview { data: 70 bytes }, expected a file, or { data, width, height } with RGB of at most 4x4',
+    ],
   ])('loses a request with invalid output: %s', async (prompt, why) => {
     const { log, executor } = open();
     await executor.start();

@@ -2,7 +2,7 @@ import type { RowOutput } from '@darkroom/core';
 import type { UpstreamTextInput } from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
 import { GrowingText, unpairedSurrogate, maxTextEventBytes } from '../upstream/text-chunks.ts';
-import type { OutputReader } from './output-reader.ts';
+import type { OutputReader, ReaderState } from './output-reader.ts';
 import { isObject, isInteger, unknownField, ContractViolation } from './contract-violation.ts';
 
 /** Size limit of a text: the store's figure per token, plus a margin for texts of few tokens. */
@@ -22,9 +22,15 @@ export class ModuleTextReader implements OutputReader {
   readonly #maxTokens: number;
   #bytes = 0;
 
-  constructor(input: UpstreamTextInput) {
-    this.#text = new GrowingText(input);
+  constructor(input: UpstreamTextInput, start?: ReaderState) {
+    this.#text = new GrowingText(input, start);
+    this.#bytes = Buffer.byteLength(this.#text.text);
     this.#maxTokens = input.maxTokens;
+  }
+
+  get state(): ReaderState {
+    const { text, done } = this.#text;
+    return { text, done };
   }
 
   read(value: unknown): Iterable<CallEvent> {

@@ -73,10 +73,17 @@ export class GrowingText {
   /** Number of tokens, if the server reports it; otherwise of chunks, which usually hold one token each. */
   done = 0;
 
-  constructor({ maxTokens, logprobs }: UpstreamTextInput) {
+  /** @param start the text and the number of tokens of an earlier run that continues. */
+  constructor({ maxTokens, logprobs }: UpstreamTextInput, start = { text: '', done: 0 }) {
+    this.#text = start.text;
+    this.done = this.#progressDone = start.done;
     this.#total = maxTokens;
     this.#maxUnits = 65_536 + unitsPerToken * maxTokens;
     this.#maxLogprobUnits = logprobs === undefined ? 0 : 65_536 + logprobUnitsPerToken * maxTokens;
+  }
+
+  get text(): string {
+    return this.#text;
   }
 
   /** Appends a chunk. `done`: tokens so far, if the server reports them. */
