@@ -1,8 +1,8 @@
 export { workerLists } from './connection/keys.ts';
 export { readTime } from './connection/read-time.ts';
 export { type CallBytes, type Attachments, readAttachment, readAttachments } from './bytes/attachments.ts';
-export { type ByteStore, bytesUnavailable, isReference } from './byte-stores/byte-store.ts';
-export { encodeStoredValue, type StoredValue, storeBytes } from './bytes/store-bytes.ts';
+export { type ByteStore, bytesUnavailable } from './byte-stores/byte-store.ts';
+export { encodeStoredValue, isReference, type StoredValue, storeBytes } from './bytes/store-bytes.ts';
 export { expiryOfFile } from './bytes/file-id.ts';
 export { openBytes } from './byte-stores/open-bytes.ts';
 export { BytesSweeper } from './bytes/sweep-bytes.ts';
@@ -40,8 +40,8 @@ export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } fr
 export * from './files/stored-files.ts';
 
 export { createEventHub, type EventHub } from './events/event-hub.ts';
-export { readEvents, readLogEnd, readPreview } from './events/read-events.ts';
-export { linkOutput, readOutput, readOutputChunk } from './events/read-output.ts';
+export { readEvents, readLogEnd, readOutputChunk, readPreview } from './events/read-events.ts';
+export { linkOutput, readOutput } from './events/read-output.ts';
 export { readResumePoint } from './events/read-resume-point.ts';
 export { checkSignedLink, signLinks, type SignLinksOptions } from './events/sign-links.ts';
 export { readTexts } from './events/read-texts.ts';

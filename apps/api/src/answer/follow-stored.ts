@@ -1,7 +1,6 @@
 import { type StoredEvent, WakeSignal } from '@darkroom/core';
 import type { ApiContext } from '../context/context.ts';
-import { checkMs, EventTail, isEnd } from '../follow/tail-events.ts';
-import { onAbort } from '../follow/on-abort.ts';
+import { checkMs, EventTail, isEnd, onAbort } from '../follow/tail-events.ts';
 import type { ApiError } from '../http/api-error.ts';
 import { drainMs } from '../server/api-server.ts';
 import { isStoreUnavailable } from '../server/store-guard.ts';

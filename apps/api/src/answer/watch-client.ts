@@ -1,6 +1,6 @@
 import { cancelRequest } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
-import { onAbort } from '../follow/on-abort.ts';
+import { onAbort } from '../follow/tail-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 
 /** The connection of the client that waits for a request. */

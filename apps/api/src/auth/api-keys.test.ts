@@ -288,6 +288,7 @@ describe('loadApiKeys', () => {
       openRequests: 5,
       isAdmin: false,
       isHashed: true,
+      revocation: expect.any(AbortController) as AbortController,
     });
     expect(keys.size).toBe(4);
   });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type ApiConfig, ConfigError, keyNamePattern } from '@darkroom/config';
 import { z } from 'zod';
@@ -59,7 +60,11 @@ export function loadApiKeys({ apiKeys = [], adminKeys = [], apiKeysFile }: KeySe
   for (const { name, key } of adminKeys) add(hashKey(key), { ...unlimited, name, isAdmin: true }, 'ADMIN_KEYS');
   for (const { sha256, name, weight = 1, requests_per_minute, open_requests } of readKeysFile(apiKeysFile)) {
     const limits = { weight, requestsPerMinute: requests_per_minute, openRequests: open_requests };
-    add(sha256, { name, ...limits, isAdmin: false, isHashed: true }, `API_KEYS_FILE ${apiKeysFile}`);
+    const revocation = new AbortController();
+    // Every open stream of the key listens: not a leak.
+    setMaxListeners(0, revocation.signal);
+    const key = { name, ...limits, isAdmin: false, isHashed: true as const, revocation };
+    add(sha256, key, `API_KEYS_FILE ${apiKeysFile}`);
   }
   if (problems.length > 0) throw new ConfigError(problems);
   return keys;

@@ -1,6 +1,5 @@
 /** Reloads API_KEYS_FILE when it changes, so that keys are revoked or added without a restart. */
 import { stat } from 'node:fs/promises';
-import { setMaxListeners } from 'node:events';
 import { ConfigError } from '@darkroom/config';
 import { type Logger, PeriodicLoop } from '@darkroom/service';
 import { type KeySettings, loadApiKeys } from './api-keys.ts';
@@ -15,23 +14,6 @@ export interface KeysFileOptions {
 
 /** Polls the file: mounted secrets are replaced by moving a symlink, which `fs.watch` does not report. */
 const intervalMs = 1000;
-
-const revocations = new WeakMap<ApiKey, AbortController>();
-
-/** Returns a signal that aborts when the key is revoked, which ends its streams. */
-export function revocationOf(key: ApiKey): AbortSignal {
-  return controllerOf(key).signal;
-}
-
-function controllerOf(key: ApiKey): AbortController {
-  const known = revocations.get(key);
-  if (known !== undefined) return known;
-  const controller = new AbortController();
-  // Every open stream of the key listens: not a leak.
-  setMaxListeners(0, controller.signal);
-  revocations.set(key, controller);
-  return controller;
-}
 
 export class KeysFileWatch {
   readonly #options: KeysFileOptions;
@@ -78,16 +60,15 @@ function replaceKeys(keys: Map<string, ApiKey>, next: ReadonlyMap<string, ApiKey
   for (const [hash, key] of keys) {
     if (next.has(hash)) continue;
     keys.delete(hash);
-    controllerOf(key).abort();
+    key.revocation?.abort();
     changes.removed += 1;
   }
   for (const [hash, key] of next) {
     const known = keys.get(hash);
     if (known !== undefined && isEqual(known, key)) continue;
-    // Changed limits end no stream; reuse the controller so that a later revocation still does.
-    if (known !== undefined) revocations.set(key, controllerOf(known));
     changes[known === undefined ? 'added' : 'changed'] += 1;
-    keys.set(hash, key);
+    // Changed limits end no stream; reuse the controller so that a later revocation still does.
+    keys.set(hash, known === undefined ? key : { ...key, revocation: known.revocation });
   }
   return changes;
 }

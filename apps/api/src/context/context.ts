@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { ApiConfig } from '@darkroom/config';
-import { type Clock, OwnerTurns, systemClock } from '@darkroom/core';
+import { type Clock, type Every, everyInterval, systemClock } from '@darkroom/core';
 import { type Kinds, kinds as allKinds, maxSeed } from '@darkroom/kinds';
 import { type Logger, Metrics } from '@darkroom/service';
 import {
@@ -21,7 +21,6 @@ import { WrongKeyLimit } from '../auth/limit-wrong-keys.ts';
 import { createApiMetrics } from '../http/api-metrics.ts';
 import { createImageIntake } from '../images/image-intake.ts';
 import { createCached } from '../server/cached.ts';
-import { type Every, everyInterval } from '../server/every-interval.ts';
 import { createStoreGuard } from '../server/store-guard.ts';
 import { createShardChooser } from './choose-shard.ts';
 
@@ -84,8 +83,8 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
     wrongKeys: new WrongKeyLimit({ clock, log }),
     countSubmission: createSubmissionCounter(store, withStore, metrics),
     chooseShard: createShardChooser(),
-    /** Slots of event streams by name of the key. */
-    streamSlots: new OwnerTurns({ maxHeldBy: () => maxStreams }),
+    /** Number of open event streams by name of the key. */
+    openStreams: new Map<string, number>(),
   };
 }
 

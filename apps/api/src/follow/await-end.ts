@@ -4,8 +4,7 @@ import type { ApiContext } from '../context/context.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField } from '../http/api-error.ts';
 import { findRequest } from './find-request.ts';
-import { checkMs } from './tail-events.ts';
-import { onAbort } from './on-abort.ts';
+import { checkMs, onAbort } from './tail-events.ts';
 
 /** Maximum wait over HTTP, seconds: proxies cut silent connections soon after that. */
 export const maxWaitS = 60;

@@ -2,14 +2,12 @@ import type { ServerResponse } from 'node:http';
 import { isTerminalState, type StoredEvent, type RequestSnapshot } from '@darkroom/core';
 import { readRequest } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
-import { revocationOf } from '../auth/watch-keys-file.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError, tooManyStreams } from '../http/api-error.ts';
 import { routeOf } from '../http/observe-requests.ts';
 import { isStoreUnavailable } from '../server/store-guard.ts';
 import { doneFrame, heartbeatFrame, sseFrame } from './sse-frame.ts';
-import { EventTail, isEnd } from './tail-events.ts';
-import { onAbort } from './on-abort.ts';
+import { EventTail, isEnd, onAbort } from './tail-events.ts';
 
 const encoder = new TextEncoder();
 /** Bytes per write, so that a slow client on a large frame is not mistaken for one that stopped reading. */
@@ -51,16 +49,18 @@ export async function streamEvents(
   context: ApiContext,
   prepare: () => Promise<EventSource>,
 ): Promise<Response> {
-  const { maxStreams, metrics, streamSlots } = context;
-  const leave = streamSlots.take(c.get('owner'));
-  if (leave === undefined) {
+  const { maxStreams, metrics, openStreams } = context;
+  const owner = c.get('owner');
+  const open = openStreams.get(owner) ?? 0;
+  if (open >= maxStreams) {
     metrics.eventStreamsRefused.inc();
     throw tooManyStreams(maxStreams);
   }
+  openStreams.set(owner, open + 1);
   try {
     const source = await prepare();
     const { contentType = 'text/event-stream' } = source;
-    const stream = new EventStream(c, context, source, leave);
+    const stream = new EventStream(c, context, source);
     const { outgoing } = c.env ?? {};
     // Write to the socket: a web stream per client would double the memory per connection.
     if (outgoing !== undefined) c.env.writeBody = () => stream.writeTo(outgoing);
@@ -71,9 +71,16 @@ export async function streamEvents(
       'X-Accel-Buffering': 'no',
     });
   } catch (error) {
-    leave();
+    releaseStream(context, owner);
     throw error;
   }
+}
+
+/** Counts one open stream less of an owner. */
+function releaseStream({ openStreams }: ApiContext, owner: string): void {
+  const open = openStreams.get(owner)! - 1;
+  if (open === 0) openStreams.delete(owner);
+  else openStreams.set(owner, open);
 }
 
 /**
@@ -82,28 +89,30 @@ export async function streamEvents(
  */
 class EventStream {
   readonly #context: ApiContext;
+  readonly #owner: string;
   readonly #route: string;
   readonly #requestId: string | undefined;
   readonly #source: EventSource;
   readonly #frames: AsyncGenerator<string, void>;
   readonly #gone = new AbortController();
-  #leave: (() => void) | undefined;
   #isFirst = true;
   /** The last frame was read. */
   #isOver = false;
+  #isOpen = true;
   #stopWaiting = (): void => {};
   /** Ends the connection. */
   #cut = (): void => {};
   #stopRevocationListener = (): void => {};
 
-  constructor(c: ApiCall, context: ApiContext, source: EventSource, leave: () => void) {
+  constructor(c: ApiCall, context: ApiContext, source: EventSource) {
     this.#context = context;
+    this.#owner = c.get('owner');
     this.#route = routeOf(c);
     this.#requestId = c.get('requestId');
     this.#source = source;
     this.#frames = source.frames(this.#gone.signal);
-    this.#leave = leave;
-    this.#stopRevocationListener = onAbort([revocationOf(c.get('apiKey'))], () => this.#revoke());
+    const { revocation } = c.get('apiKey');
+    if (revocation !== undefined) this.#stopRevocationListener = onAbort([revocation.signal], () => this.#revoke());
     context.metrics.eventStreams.inc({ route: this.#route });
   }
 
@@ -129,7 +138,7 @@ class EventStream {
       // EventSource clients reconnect after a stream without `[DONE]` and resume at their last event.
       else outgoing.end();
     }
-    if (this.#leave !== undefined) this.#waitForReader(cut);
+    if (this.#isOpen) this.#waitForReader(cut);
   }
 
   /** Returns the frames as a web stream, for calls without a server (tests). */
@@ -222,9 +231,9 @@ class EventStream {
   #close(): void {
     this.#stopWaiting();
     this.#stopRevocationListener();
-    if (this.#leave === undefined) return;
-    this.#leave();
-    this.#leave = undefined;
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    releaseStream(this.#context, this.#owner);
     this.#context.metrics.eventStreams.dec({ route: this.#route });
   }
 }

@@ -2,7 +2,6 @@ import { isTerminalState, type StoredEvent, type TerminalState, WakeSignal } fro
 import { readEvents, readLogEnd } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
 import { isStoreUnavailable } from '../server/store-guard.ts';
-import { onAbort } from './on-abort.ts';
 
 /** `done`: no more events. `draining`: this process stops; continue on another replica. */
 export type TailItem = readonly StoredEvent[] | 'heartbeat' | 'draining' | 'done';
@@ -46,7 +45,8 @@ export class EventTail {
   readonly #stops: (() => void)[];
   readonly #changed = new WakeSignal();
   readonly #followMs: number;
-  readonly #subscribing: Promise<() => void>;
+  /** Undefined for a request that has ended: it publishes no more events. */
+  readonly #subscribing: Promise<() => void> | undefined;
   #isSubscribed = false;
   #last: number;
   #isEnded: boolean;
@@ -82,13 +82,14 @@ export class EventTail {
       onAbort([draining, options.signal], wake),
     ];
     // Subscribe before the first read of the log, so that no event between the two is missed.
-    this.#subscribing = hub.subscribe(id, (event) => this.#receive(event));
+    if (!options.isEnded) this.#subscribing = hub.subscribe(id, (event) => this.#receive(event));
   }
 
   /** Waits for the next events; resolves with undefined once the client has disconnected. Throws if Redis is away. */
   async next(): Promise<TailItem | undefined> {
     const { draining, withStore } = this.#context;
-    if (!this.#isSubscribed) await withStore(() => this.#subscribing);
+    const subscribing = this.#subscribing;
+    if (subscribing !== undefined && !this.#isSubscribed) await withStore(() => subscribing);
     this.#isSubscribed = true;
     while (!this.#options.signal.aborted) {
       if (this.#isDone) return 'done';
@@ -113,7 +114,7 @@ export class EventTail {
   /** Stops listening. Idempotent. */
   close(): void {
     for (const stop of this.#stops) stop();
-    this.#subscribing.then((leave) => leave()).catch(() => {});
+    this.#subscribing?.then((leave) => leave()).catch(() => {});
   }
 
   #receive(event: StoredEvent): void {
@@ -169,4 +170,15 @@ export class EventTail {
     const hasSeenAll = this.#last === this.#options.after && this.#last <= last;
     return hasSeenAll ? [] : withStore((store) => readEvents(store, this.#id, { after: last - 1 }));
   }
+}
+
+/**
+ * Calls `listener` when one of the signals aborts, at once if one has. Returns a function that removes the listener.
+ */
+export function onAbort(signals: readonly AbortSignal[], listener: () => void): () => void {
+  if (signals.some(({ aborted }) => aborted)) listener();
+  for (const signal of signals) signal.addEventListener('abort', listener);
+  return () => {
+    for (const signal of signals) signal.removeEventListener('abort', listener);
+  };
 }

@@ -16,6 +16,8 @@ export interface ApiKey {
   isAdmin: boolean;
   /** Only the hash of the key is known, so its length is checked on use. */
   isHashed?: true;
+  /** Aborts when the key is removed from API_KEYS_FILE, which ends its streams; absent for keys of the settings. */
+  revocation?: AbortController;
 }
 
 /** Bindings of the Node server; empty in tests that call the app directly. */

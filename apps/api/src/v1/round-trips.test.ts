@@ -102,6 +102,19 @@ it.each([
   expect(sent.filter((name) => name !== 'unsubscribe')).toEqual(['evalsha', 'hgetall', 'get', ...more]);
 });
 
+it('a stream of an ended request reads the request and its log, and subscribes to nothing', async () => {
+  const app = await openTestApi();
+  const costOf = await createCostMeter(app.store);
+  await startWorker(app.store);
+  const path = `/v1/predict/${await app.submit()}/events`;
+  await (await runNext(app.store)).finish();
+  const follow = async (): Promise<string> => (await app.api.request(path)).text();
+  // The first call of a script sends its source.
+  await follow();
+  expect((await costOf(follow)).sent).toEqual(['hgetall', 'get', 'evalsha']);
+  expect(await follow()).toMatch(/\ndata: \[DONE\]\n\n$/);
+});
+
 it.each(['/health', '/v1/models', '/v1/models/tiny', '/status'])(
   '%s reads Redis once a second, however often it is polled',
   async (path) => {

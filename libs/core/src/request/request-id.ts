@@ -4,11 +4,10 @@
  * authenticate them and their owner: this distinguishes expired requests from unknown ids without storing anything.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { modelOfShard } from './shard.ts';
 
 const modelIdPattern = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
 const requestIdPattern =
-  /^(?<shard>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?(?:~[1-9]\d?)?)-(?<ulid>[0-9a-hjkmnp-tv-z]{26})$/;
+  /^(?<shard>(?<model>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?)(?:~[1-9]\d?)?)-(?<ulid>[0-9a-hjkmnp-tv-z]{26})$/;
 const crockfordDigits = '0123456789abcdefghjkmnpqrstvwxyz';
 /** 5 random bytes and two codes of 20 bits are the 80 random bits of a ULID. */
 const entropyBytes = 5;
@@ -66,8 +65,7 @@ export function shardOfRequestId(id: string): string | undefined {
 
 /** Returns the model of an id, or undefined for a string that is no request id. */
 export function modelOfRequestId(id: string): string | undefined {
-  const shard = shardOfRequestId(id);
-  return shard === undefined ? undefined : modelOfShard(shard);
+  return requestIdPattern.exec(id)?.groups?.['model'];
 }
 
 /** Returns the creation time, in milliseconds since the epoch; only for valid ids. */

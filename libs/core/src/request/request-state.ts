@@ -5,7 +5,9 @@ export type TerminalState = (typeof terminalStates)[number];
 export const requestStates = ['queued', 'running', ...terminalStates] as const;
 export type RequestState = (typeof requestStates)[number];
 
+const terminal: ReadonlySet<string> = new Set(terminalStates);
+
 /** Returns whether a state, or the type of an event, is terminal. */
 export function isTerminalState(state: string): state is TerminalState {
-  return terminalStates.some((terminal) => terminal === state);
+  return terminal.has(state);
 }

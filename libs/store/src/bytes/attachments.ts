@@ -1,8 +1,7 @@
 /** Attachments of a request, such as an input image. Admission stores them; they are deleted with the prompt. */
 import { randomUUID } from 'node:crypto';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { encodeReference } from '../byte-stores/byte-store.ts';
-import { bytesFolderOf, fetchBytes } from './store-bytes.ts';
+import { bytesFolderOf, encodeReference, fetchBytes } from './store-bytes.ts';
 
 /** Bytes by attachment name, in the order of the envelope's `attachments`. */
 export type Attachments = ReadonlyMap<string, Uint8Array>;

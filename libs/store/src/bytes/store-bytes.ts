@@ -1,6 +1,32 @@
 import type { StoreConnection } from '../connection/store-connection.ts';
 import type { Delivery } from '../dispatch/dispatch-requests.ts';
-import { type BytesReference, bytesUnavailable, decodeReference, encodeReference } from '../byte-stores/byte-store.ts';
+import { bytesUnavailable } from '../byte-stores/byte-store.ts';
+
+/** Stored in Redis in place of the bytes: their name in the byte store and the range. */
+export interface BytesReference {
+  name: string;
+  from: number;
+  to: number;
+}
+
+/**
+ * Prefix of an encoded reference. No image and no checkpoint begins with it; a text may, so texts are never decoded.
+ */
+const mark = '\0at ';
+
+/** Matches a name inside the folder of a request. */
+const insidePattern = /^(?:inputs|outputs|work)\/[\w-][\w.-]*$/;
+
+export function encodeReference({ name, from, to }: BytesReference): Buffer {
+  return Buffer.from(`${mark}${from} ${to} ${name}`, 'latin1');
+}
+
+/** Returns true for a value that may be an encoded reference. */
+export function isReference(value: Uint8Array): boolean {
+  return (
+    Buffer.from(value.buffer, value.byteOffset, Math.min(value.byteLength, mark.length)).toString('latin1') === mark
+  );
+}
 
 /** A value in Redis: the bytes themselves, or a reference to the byte store. */
 export type StoredValue = Uint8Array | BytesReference;
@@ -36,13 +62,25 @@ export function encodeStoredValue(held: StoredValue, from = 0, to?: number): Uin
   return encodeReference({ name: held.name, from: held.from + from, to: to === undefined ? held.to : held.from + to });
 }
 
-/** Returns the reference that a Redis value holds; undefined if the value is the bytes themselves. */
+/**
+ * Returns the reference that a Redis value of a request holds; undefined if the value is the bytes themselves. Names
+ * outside the request's folder are not accepted: bytes made by a client may look like a reference.
+ */
 export function referenceOf(
   store: Pick<StoreConnection, 'prefix'>,
   id: string,
-  value: Uint8Array,
+  { buffer, byteOffset, byteLength }: Uint8Array,
 ): BytesReference | undefined {
-  return decodeReference(value, bytesFolderOf(store, id));
+  const text = Buffer.from(buffer, byteOffset, Math.min(byteLength, 512)).toString('latin1');
+  if (!text.startsWith(mark)) return undefined;
+  const folder = bytesFolderOf(store, id);
+  const {
+    from,
+    to,
+    name = '',
+  } = /^(?<from>\d{1,15}) (?<to>\d{1,15}) (?<name>\S+)$/.exec(text.slice(mark.length))?.groups ?? {};
+  if (!name.startsWith(folder) || !insidePattern.test(name.slice(folder.length))) return undefined;
+  return { name, from: Number(from), to: Number(to) };
 }
 
 /**

@@ -44,6 +44,21 @@ export async function readPreview(
 }
 
 /**
+ * Reads the chunk that an output event announces, readable before the output is complete. No round trip to Redis if the
+ * event holds the bytes.
+ */
+export async function readOutputChunk(
+  store: StoreConnection,
+  id: string,
+  { output, chunkIndex, data }: Pick<Extract<StoredEvent, { type: 'output' }>, 'output' | 'chunkIndex' | 'data'>,
+): Promise<Buffer | undefined> {
+  const key = store.keysOfRequest(id)?.output(id, output.index);
+  if (key === undefined) return undefined;
+  const value = data ?? (await store.redis.hgetBuffer(key, String(chunkIndex)));
+  return value === null ? undefined : fetchBytes(store, id, value);
+}
+
+/**
  * Decodes an event as emit-event.lua writes it. `bytes`: of a preview or chunk, or a reference to them; empty if there
  * are none.
  */

@@ -1,8 +1,6 @@
-import type { OutputInfo, StoredEvent } from '@darkroom/core';
-import { fetchBytes, fetchReferred, referenceOf } from '../bytes/store-bytes.ts';
+import type { OutputInfo } from '@darkroom/core';
+import { fetchReferred, referenceOf } from '../bytes/store-bytes.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-
-type OutputEvent = Extract<StoredEvent, { type: 'output' }>;
 
 /**
  * Reads a finished output with its bytes; undefined if it does not exist (any more). One round trip, and one more to
@@ -31,21 +29,6 @@ export async function readOutput(
 
 function isText({ contentType }: OutputInfo): boolean {
   return contentType.startsWith('text/');
-}
-
-/**
- * Reads the chunk that an output event announces, readable before the output is complete. No round trip to Redis if the
- * event holds the bytes.
- */
-export async function readOutputChunk(
-  store: StoreConnection,
-  id: string,
-  { output, chunkIndex, data }: Pick<OutputEvent, 'output' | 'chunkIndex' | 'data'>,
-): Promise<Buffer | undefined> {
-  const key = store.keysOfRequest(id)?.output(id, output.index);
-  if (key === undefined) return undefined;
-  const value = data ?? (await store.redis.hgetBuffer(key, String(chunkIndex)));
-  return value === null ? undefined : fetchBytes(store, id, value);
 }
 
 /**

@@ -1,8 +1,7 @@
 /** Files that clients upload before the requests that use them. Each has an owner and expires like a result. */
 import { type CallBytes, callBytesDirectly } from '../bytes/attachments.ts';
-import { encodeReference } from '../byte-stores/byte-store.ts';
 import { createFileId } from '../bytes/file-id.ts';
-import { bytesFolderOf, fetchBytes } from '../bytes/store-bytes.ts';
+import { bytesFolderOf, encodeReference, fetchBytes } from '../bytes/store-bytes.ts';
 import { systemKeys } from '../connection/keys.ts';
 import { readTime } from '../connection/read-time.ts';
 import { runScript } from '../connection/scripts.ts';
