@@ -920,6 +920,12 @@ export interface components {
             max_prompt_tokens: number;
             /** @description Input files that requests may have; absent without any. */
             takes?: ("image" | "mask")[];
+            /** @description Input files that each request must have; absent without any. */
+            needs?: ("image" | "mask")[];
+            /**
+             * @description Fields that requests must not have, because the server of the model does not support them.
+             */
+            unsupported?: ("negative_prompt" | "seed" | "guidance_rescale" | "strength")[];
             /** @description Values that `upscale` accepts; empty if the model has no upscaler. */
             upscales: (2 | 4)[];
             /**

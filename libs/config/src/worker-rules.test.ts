@@ -109,6 +109,7 @@ describe('settings of one executor with another', () => {
     ['UPSTREAM_API', 'llama.cpp'],
     ['UPSTREAM_KEY', 'secret'],
     ['UPSTREAM_SLOTS', '4'],
+    ['UPSTREAM_WORKFLOW', 'workflow.json'],
   ])('%s is refused without EXECUTOR=http', (variable, value) => {
     expect(problemsOf({ [variable]: value })).toEqual([
       `${variable} is set and EXECUTOR is process, expected EXECUTOR=http with it`,
@@ -129,6 +130,17 @@ describe('settings of one executor with another', () => {
     expect(problemsOf({ ...http, UPSTREAM_KEY: 'sk-!~' })).toEqual([]);
   });
 
+  it('UPSTREAM_WORKFLOW is required with UPSTREAM_API=comfyui, and refused with another', () => {
+    const workflow = { UPSTREAM_WORKFLOW: 'workflow.json' };
+    expect(problemsOf({ ...http, UPSTREAM_API: 'comfyui' })).toEqual([
+      'UPSTREAM_WORKFLOW is not set, expected one with UPSTREAM_API=comfyui',
+    ]);
+    expect(problemsOf({ ...http, ...workflow })).toEqual([
+      'UPSTREAM_WORKFLOW is set and UPSTREAM_API is openai, expected UPSTREAM_API=comfyui with it',
+    ]);
+    expect(problemsOf({ ...http, ...workflow, UPSTREAM_API: 'comfyui' })).toEqual([]);
+  });
+
   it.each(['openai', 'llama.cpp'])('UPSTREAM_SLOTS limits the requests to a server (%s)', (UPSTREAM_API) => {
     const given = { ...http, UPSTREAM_API };
     expect(loadConfig('worker', { ...given, UPSTREAM_SLOTS: '4' }).upstreamSlots).toBe(4);
@@ -138,7 +150,7 @@ describe('settings of one executor with another', () => {
   it('accepts the commands in docs/upstreams.md', () => {
     const page = readFileSync(new URL('../../../docs/upstreams.md', import.meta.url), 'utf8');
     const commands = [...page.matchAll(/^ *EXECUTOR=http ([^]*?)node apps/gm)].map(([, settings = '']) => settings);
-    expect(commands).toHaveLength(4);
+    expect(commands).toHaveLength(5);
     const problems = commands.flatMap((settings) => {
       const entries = settings.match(/\w+=\S+/g)!.map((each) => each.split('=') as [string, string]);
       return problemsOf({ EXECUTOR: 'http', ...Object.fromEntries(entries) });

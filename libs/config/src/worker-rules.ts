@@ -6,6 +6,7 @@ import { isCustomModule } from './setting-kinds.ts';
 /** Settings that the rules read; undefined if invalid. */
 interface WorkerValues {
   executor?: string | undefined;
+  upstreamApi?: string | undefined;
   devices?: readonly Device[] | undefined;
   cudaVisibleDevices?: readonly string[] | undefined;
   modelDirs?: readonly string[] | undefined;
@@ -20,7 +21,7 @@ interface Rule {
   problem: (variable: string, values: WorkerValues) => string;
 }
 
-const upstreamVariables = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS'];
+const upstreamVariables = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS', 'UPSTREAM_WORKFLOW'];
 // Not PYTHON: other programs read it too.
 const pythonVariables = ['MODULE', 'ENGINE_MEMORY_MB'];
 const modelFileVariables = ['MODEL_DIR', 'MODEL_DIRS', 'MODEL_DTYPE', 'LOW_MEMORY', 'SAFETY_CHECKER'];
@@ -33,6 +34,18 @@ const rules: readonly Rule[] = [
     applies: ({ executor }) => executor === 'http',
     mustBeSet: true,
     problem: (variable) => `${variable} is not set, expected one with EXECUTOR=http`,
+  },
+  {
+    variables: ['UPSTREAM_WORKFLOW'],
+    applies: ({ executor, upstreamApi }) => executor === 'http' && upstreamApi === 'comfyui',
+    mustBeSet: true,
+    problem: (variable) => `${variable} is not set, expected one with UPSTREAM_API=comfyui`,
+  },
+  {
+    variables: ['UPSTREAM_WORKFLOW'],
+    applies: ({ executor, upstreamApi }) => executor === 'http' && upstreamApi !== 'comfyui',
+    problem: (variable, { upstreamApi }) =>
+      `${variable} is set and UPSTREAM_API is ${upstreamApi}, expected UPSTREAM_API=comfyui with it`,
   },
   {
     variables: [...modelFileVariables, 'MEMORY_BUDGET_MB', 'SLEEP_AFTER_S', ...stepVariables, ...deviceVariables],

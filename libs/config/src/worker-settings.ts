@@ -27,15 +27,18 @@ export const workerSettings = {
   upstreamUrl: worker('UPSTREAM_URL', upstreamUrl, {
     doc: 'URL of the server for `EXECUTOR=http`. Redirects are not followed.',
   }),
-  upstreamApi: worker('UPSTREAM_API', oneOf(['openai', 'llama.cpp']), {
+  upstreamApi: worker('UPSTREAM_API', oneOf(['openai', 'llama.cpp', 'comfyui']), {
     default: 'openai',
     doc: 'Protocol of that server.',
+  }),
+  upstreamWorkflow: worker('UPSTREAM_WORKFLOW', path, {
+    doc: 'File that describes the workflow to run as a model, for `UPSTREAM_API=comfyui`: [upstreams.md](upstreams.md#comfyui).',
   }),
   upstreamKey: worker('UPSTREAM_KEY', headerPassword, {
     doc: 'Its key, sent as `Authorization: Bearer …`.',
   }),
   upstreamSlots: worker('UPSTREAM_SLOTS', wholeNumber(1, 4096, 'requests'), {
-    absent: 'what the server reports (`UPSTREAM_API=llama.cpp`), else 8',
+    absent: 'what the server reports (`llama.cpp`), 1 (`comfyui`) or 8 (`openai`)',
     doc: 'Max. concurrent requests to that server. Several workers may share one server.',
   }),
   module: worker('MODULE', pythonModule, {

@@ -13,6 +13,7 @@ export type * from './module/own-executor.ts';
 export type * from './module/own-judge.ts';
 export * from './process/process-executor.ts';
 export * from './python/python-executor.ts';
+export { createComfyui } from './upstream/comfyui/comfyui.ts';
 export { createLlamaCpp } from './upstream/llama-cpp.ts';
 export { createOpenai } from './upstream/openai.ts';
 export * from './upstream/upstream-executor.ts';

@@ -1,7 +1,7 @@
 /** Base class of the fake upstream servers. Writes words until the connection closes; counts open responses. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { json } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 
 /** Handles a request in place of the server, or returns false to leave the request to the server. */
@@ -28,6 +28,7 @@ export abstract class ToyServer {
   async start(): Promise<string> {
     const server = createServer((request, response) => void this.#answer(request, response));
     this.#server = server;
+    this.prepare(server);
     await new Promise<void>((resolve) => server.listen(this.#port, '127.0.0.1', resolve));
     this.#port = (server.address() as AddressInfo).port;
     return `http://127.0.0.1:${this.#port}`;
@@ -39,6 +40,9 @@ export abstract class ToyServer {
     server.closeAllConnections();
     return new Promise((resolve) => server.close(resolve));
   }
+
+  /** Runs before the server listens. */
+  protected prepare(_server: Server): void {}
 
   /** Answers a request; `body` is undefined for GET. */
   protected abstract answer(path: string, body: Record<string, unknown> | undefined, response: ServerResponse): unknown;
@@ -61,7 +65,7 @@ export abstract class ToyServer {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url = '', headers } = request;
     this.keys.add(headers.authorization);
-    const body = method === 'POST' ? ((await json(request)) as Record<string, unknown>) : undefined;
+    const body = method === 'POST' ? await readBody(request) : undefined;
     if (await this.fault(request, response, body)) return;
     if (body !== undefined) {
       this.bodies.push(body);
@@ -71,6 +75,15 @@ export abstract class ToyServer {
     }
     await this.answer(url, body, response);
   }
+}
+
+/** Reads JSON or a form; a file in a form is a `File`. */
+async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
+  const data = await buffer(request);
+  const contentType = request.headers['content-type'] ?? '';
+  if (!contentType.startsWith('multipart/')) return JSON.parse(data.toString()) as Record<string, unknown>;
+  const form = await new Response(data, { headers: { 'Content-Type': contentType } }).formData();
+  return Object.fromEntries(form) as Record<string, unknown>;
 }
 
 /** Writes a text byte by byte, so that the client must reassemble multi-byte characters. */

@@ -1,9 +1,12 @@
 /** Runs the conformance suite on executors in front of fake servers, for each protocol. */
+import { join } from 'node:path';
 import type { ImageInput, UpstreamTextParams, UpstreamTextInput } from '@darkroom/kinds';
 import { afterAll, describe } from 'vitest';
 import { describeExecutor, type ExecutorSubject } from '../conformance/executor-conformance.ts';
+import { ToyComfyui } from '../testing/toy-comfyui.ts';
 import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
 import { ToyOpenai } from '../testing/toy-openai.ts';
+import { createComfyui } from './comfyui/comfyui.ts';
 import { createLlamaCpp } from './llama-cpp.ts';
 import { createOpenai } from './openai.ts';
 import { UpstreamExecutor } from './upstream-executor.ts';
@@ -48,8 +51,10 @@ const image = (changes: Partial<ImageInput>): ImageInput => ({
 describe('with a server', async () => {
   const llama = new ToyLlamaCpp();
   const openai = new ToyOpenai();
-  const [llamaUrl, openaiUrl] = await Promise.all([llama.start(), openai.start()]);
-  afterAll(() => Promise.all([llama.stop(), openai.stop()]));
+  const comfyui = new ToyComfyui();
+  const toys = [llama, openai, comfyui];
+  const [llamaUrl = '', openaiUrl = '', comfyuiUrl = ''] = await Promise.all(toys.map((toy) => toy.start()));
+  afterAll(() => Promise.all(toys.map((toy) => toy.stop())));
   const ofLlama: ExecutorSubject['create'] = (onEvents) =>
     new UpstreamExecutor({ url: llamaUrl, createProtocol: createLlamaCpp, model: 'toy', maxSlots: 8, onEvents });
   const ofOpenai =
@@ -84,5 +89,18 @@ describe('with a server', async () => {
     longInput: image({ width: 4096, height: 4096 }),
     create: ofOpenai('gpt-image-toy'),
     badInput: { input: image({ prompt: 'too long' }), message: 'It takes no such thing.' },
+  });
+  const workflow = join(import.meta.dirname, '../testing/workflows/text-to-image.json');
+  describeExecutor('with ComfyUI', {
+    shortInput: ({ number, outputs }) => image({ prompt: `${number} wishes`, n: outputs }),
+    longInput: image({ prompt: 'forever' }),
+    create: (onEvents) =>
+      new UpstreamExecutor({
+        url: comfyuiUrl,
+        createProtocol: createComfyui({ workflow }),
+        model: 'toy',
+        onEvents,
+      }),
+    badInput: { input: image({ width: 20_000 }), message: 'Value 20000 bigger than max of 16384' },
   });
 });

@@ -25,7 +25,10 @@ export class UpstreamExecutor extends CallExecutor {
       describe: (signal) => naming(name, protocol.describe(signal)),
       check: (signal) => naming(name, protocol.check(signal).catch(ignoreBusy)),
       run: (call, signal) => namingInRun(name, protocol.run(call, signal)),
-      close: () => Promise.resolve(http.close()),
+      close: async (isForced) => {
+        if (!isForced) await protocol.close?.();
+        http.close();
+      },
     };
     super(caller, options);
   }

@@ -1,10 +1,12 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { WebSocket } from 'ws';
 import { readServerSentEvents } from './read-server-sent-events.ts';
 import { unavailable, UpstreamError } from '../calls/backend-error.ts';
-import { errorIn, type ReportedError, safeReason } from './upstream-error.ts';
+import { errorIn, safeReason } from './upstream-error.ts';
+import { UpstreamSocket } from './upstream-socket.ts';
 
-/** Max size of a model description or error body, bytes. */
+/** Max size of a model description or error body, bytes, if the caller sets no other. */
 const maxDescriptionBytes = 4 * 1024 * 1024;
 /** Time a server may take to end its response after the last data; then the connection is dropped, ms. */
 const drainTimeoutMs = 1000;
@@ -13,6 +15,21 @@ const maxRetryMs = 10_000;
 
 /** A kept-alive connection was closed as it was reused: the server has not processed the request. */
 class StaleConnection extends Error {}
+
+interface PostOptions {
+  signal: AbortSignal;
+  /** Client text that must not appear in errors. */
+  secrets: readonly string[];
+  /** Returns the error for the body of a rejection, or undefined to derive it from the status. */
+  readRejection?: (body: unknown) => UpstreamError | undefined;
+}
+
+interface SentBody {
+  data: string | Uint8Array;
+  contentType: string;
+}
+
+type SendOptions = PostOptions & { body?: SentBody };
 
 /** A response in progress. */
 export interface UpstreamResponse {
@@ -51,30 +68,50 @@ export class UpstreamHttp {
   }
 
   /** @throws as `post`; `model_unsupported` if the body is not JSON. */
-  async get(path: string, signal: AbortSignal): Promise<unknown> {
+  async get(path: string, signal: AbortSignal, maxBytes = maxDescriptionBytes): Promise<unknown> {
     const response = await this.#send('GET', path, { signal, secrets: [] });
     try {
-      return await readJson(response, maxDescriptionBytes);
+      return await readJson(response, maxBytes);
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
       throw new UpstreamError('model_unsupported', `answers GET ${path} with something that is not JSON`);
     }
   }
 
+  /** Downloads a file. @throws as `post`. */
+  async getFile(path: string, signal: AbortSignal, maxBytes: number): Promise<Buffer> {
+    return readAll(await this.#send('GET', path, { signal, secrets: [] }), maxBytes);
+  }
+
   /**
-   * Starts a computation.
+   * Opens a WebSocket.
    *
-   * @param secrets client text that must not appear in errors.
+   * @param maxBytes max size of a message.
+   * @throws as `post`.
+   */
+  openSocket(path: string, signal: AbortSignal, maxBytes: number): Promise<UpstreamSocket> {
+    const url = this.#urlOf(path);
+    url.protocol = this.#isSecure ? 'wss:' : 'ws:';
+    const headers = this.#key === undefined ? {} : { Authorization: `Bearer ${this.#key}` };
+    const socket = new WebSocket(url, { headers, maxPayload: maxBytes, perMessageDeflate: false });
+    return new Promise((resolve, reject) => {
+      const opened = new UpstreamSocket(socket, signal, reject);
+      socket.once('open', () => resolve(opened));
+      socket.once('unexpected-response', (_request, response) => {
+        this.#errorOf(`GET ${url.pathname}`, response, { signal, secrets: [] }).then(reject, reject);
+      });
+    });
+  }
+
+  /**
+   * Starts a computation, or sends a form.
+   *
    * @throws UpstreamError `invalid_request` if the server rejects the request; `unavailable` if it is busy or fails;
    * `model_unsupported` on a redirect, an unknown path or a rejected key. Node's network errors otherwise:
    * `withServerName` converts them.
    */
-  async post(
-    path: string,
-    body: object,
-    options: { signal: AbortSignal; secrets: readonly string[] },
-  ): Promise<UpstreamResponse> {
-    const response = await this.#send('POST', path, { ...options, body: JSON.stringify(body) });
+  async post(path: string, body: object, options: PostOptions): Promise<UpstreamResponse> {
+    const response = await this.#send('POST', path, { ...options, body: await toSentBody(body) });
     return {
       contentType: contentTypeOf(response),
       events: (maxBytes) => eventsOf(response, maxBytes),
@@ -87,35 +124,40 @@ export class UpstreamHttp {
     return this.#base.protocol === 'https:';
   }
 
-  async #send(
-    method: string,
-    path: string,
-    options: { body?: string; signal: AbortSignal; secrets: readonly string[] },
-  ): Promise<IncomingMessage> {
+  #urlOf(path: string): URL {
+    const url = new URL(this.#base);
+    const [pathname = '', search = ''] = path.split('?', 2);
+    url.pathname = url.pathname.replace(/\/$/, '') + pathname;
+    url.search = search;
+    return url;
+  }
+
+  async #send(method: string, path: string, options: SendOptions): Promise<IncomingMessage> {
     const response = await this.#exchange(method, path, options, this.#agent).catch((error: unknown) => {
       // Retry on a new connection: the other idle ones may be stale too.
       if (error instanceof StaleConnection) return this.#exchange(method, path, options, false);
       throw error;
     });
-    if (response.statusCode === 200) return response;
-    throw await this.#errorOf(`${method} ${path}`, response, options);
+    if (response.statusCode === 200 || response.statusCode === 202) return response;
+    throw await this.#errorOf(`${method} ${path.split('?', 1)[0]}`, response, options);
   }
 
   #exchange(
     method: string,
     path: string,
-    { body, signal }: { body?: string; signal: AbortSignal },
+    { body, signal }: SendOptions,
     agent: HttpAgent | HttpsAgent | false,
   ): Promise<IncomingMessage> {
     const headers = {
       Accept: 'text/event-stream, application/json',
       ...(this.#key !== undefined && { Authorization: `Bearer ${this.#key}` }),
-      ...(body !== undefined && { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) }),
+      ...(body !== undefined && {
+        'Content-Type': body.contentType,
+        'Content-Length': Buffer.byteLength(body.data),
+      }),
     };
-    const url = new URL(this.#base);
-    url.pathname = url.pathname.replace(/\/$/, '') + path;
     const send = this.#isSecure ? requestHttps : requestHttp;
-    const request = send(url, { method, headers, agent });
+    const request = send(this.#urlOf(path), { method, headers, agent });
     // Destroy without an error, which would be unhandled if the response has just ended.
     const abort = (): void => void request.destroy();
     signal.addEventListener('abort', abort);
@@ -127,17 +169,20 @@ export class UpstreamHttp {
         reject(isStale ? new StaleConnection() : ((signal.reason as Error | undefined) ?? error));
       });
       if (signal.aborted) abort();
-      request.end(body);
+      request.end(body?.data);
     });
   }
 
   async #errorOf(
     what: string,
     response: IncomingMessage,
-    { body, secrets }: { body?: string; secrets: readonly string[] },
+    { body, secrets, readRejection }: SendOptions,
   ): Promise<UpstreamError> {
     const status = response.statusCode ?? 0;
-    const reported = await readError(response);
+    const answer = await readRejected(response);
+    const rejection = status >= 400 && status < 500 ? readRejection?.(answer) : undefined;
+    if (rejection !== undefined) return rejection;
+    const reported = errorIn(answer);
     const reason = safeReason(reported?.reason, this.#key === undefined ? secrets : [...secrets, this.#key]);
     const is = (...all: number[]): boolean => all.includes(status);
     const answers = `answers ${what} with ${status}`;
@@ -161,6 +206,15 @@ export class UpstreamHttp {
   }
 }
 
+async function toSentBody(body: object): Promise<SentBody> {
+  if (!(body instanceof FormData)) return { data: JSON.stringify(body), contentType: 'application/json' };
+  const encoded = new Response(body);
+  return {
+    data: new Uint8Array(await encoded.arrayBuffer()),
+    contentType: encoded.headers.get('content-type') ?? '',
+  };
+}
+
 async function readJson(response: IncomingMessage, maxBytes: number): Promise<unknown> {
   return JSON.parse((await readAll(response, maxBytes)).toString('utf8')) as unknown;
 }
@@ -177,9 +231,9 @@ async function* eventsOf(response: IncomingMessage, maxBytes: number): AsyncGene
   }
 }
 
-async function readError(response: IncomingMessage): Promise<ReportedError | undefined> {
+async function readRejected(response: IncomingMessage): Promise<unknown> {
   try {
-    return errorIn(await readJson(response, maxDescriptionBytes));
+    return await readJson(response, maxDescriptionBytes);
   } catch {
     return undefined;
   }

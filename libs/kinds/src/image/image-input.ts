@@ -109,13 +109,21 @@ export interface ImageCard extends ModelCard {
   maxPromptTokens: number;
   /** Supported input files; absent if the model is text-to-image only. A mask needs an image. */
   takes?: readonly ImageAttachment[];
+  /** Input files that each request must have; absent without any. */
+  needs?: readonly ImageAttachment[];
   /** Supported values of `upscale`; absent if the model has no upscaler. */
   upscales?: readonly Upscale[];
   /** Effect of the model's safety checker on a flagged image: made black, or the request fails. Absent without one. */
   safetyChecker?: 'black' | 'refuse';
+  /** Request fields that the model does not support, because another server runs it; absent if it supports all. */
+  unsupported?: readonly ImageOption[];
   /** Adapters that requests may use; absent without any. `rank`: the highest rank of an adapter's layers. */
   loras?: readonly LoraCard[];
 }
+
+/** Request fields that servers of other vendors may lack. */
+export const imageOptions = ['negative_prompt', 'seed', 'guidance_rescale', 'strength'] as const;
+export type ImageOption = (typeof imageOptions)[number];
 
 /** An adapter of a model. */
 export interface LoraCard {

@@ -2,7 +2,14 @@
 import type { OutputInfo, OutputProgress, RequestSnapshot } from '@darkroom/core';
 import { z } from 'zod';
 import type { EventView, EventViewOptions, KindEvent, ResultViewOptions } from '../request/kind.ts';
-import { type ImageAttachment, imageAttachments, type ImageCard, type ImageInput, seedOfImage } from './image-input.ts';
+import {
+  type ImageAttachment,
+  imageAttachments,
+  type ImageCard,
+  type ImageInput,
+  imageOptions,
+  seedOfImage,
+} from './image-input.ts';
 import { loraSchema, loraView } from './lora-view.ts';
 import { embedField, imageRequestSchema, upscaleField } from './image-request-schema.ts';
 
@@ -91,6 +98,13 @@ export const imageModelShape = {
     .array(z.enum(imageAttachments))
     .optional()
     .meta({ description: 'Input files that requests may have; absent without any.' }),
+  needs: z
+    .array(z.enum(imageAttachments))
+    .optional()
+    .meta({ description: 'Input files that each request must have; absent without any.' }),
+  unsupported: z.array(z.enum(imageOptions)).optional().meta({
+    description: 'Fields that requests must not have, because the server of the model does not support them.',
+  }),
   upscales: z
     .array(upscaleField)
     .meta({ description: 'Values that `upscale` accepts; empty if the model has no upscaler.' }),
@@ -263,6 +277,8 @@ function modelView(card: ImageCard): View<typeof imageModelShape> {
     schedulers: [...card.schedulers],
     max_prompt_tokens: card.maxPromptTokens,
     ...(card.takes === undefined || card.takes.length === 0 ? {} : { takes: [...card.takes] }),
+    ...(card.needs !== undefined && { needs: [...card.needs] }),
+    ...(card.unsupported !== undefined && { unsupported: [...card.unsupported] }),
     upscales: [...(card.upscales ?? [])],
     safety_checker: card.safetyChecker ?? null,
     ...(card.loras && { loras: card.loras.map(loraView) }),

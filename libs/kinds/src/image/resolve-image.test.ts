@@ -173,6 +173,31 @@ describe('loras', () => {
   });
 });
 
+describe('a model of another server', () => {
+  const foreign: ImageCard = {
+    ...card,
+    takes: ['image'],
+    needs: ['image'],
+    unsupported: ['negative_prompt', 'seed', 'strength'],
+  };
+  const image = 'data:image/png;base64,AA==';
+
+  it('requires the files that it needs', () => {
+    expect(messagesOf({ prompt: 'a fox' }, foreign)).toEqual(['image is missing, expected one: tiny needs it']);
+    expect(messagesOf({ prompt: 'a fox', image }, foreign)).toEqual(['resolved']);
+  });
+
+  it('rejects each field that its server does not support', () => {
+    const none = 'expected none: the server that runs tiny does not support it';
+    expect(messagesOf({ prompt: 'a fox', image, negative_prompt: 'a cat', seed: 7, strength: 1 }, foreign)).toEqual([
+      `negative_prompt is "a cat", ${none}`,
+      `seed is 7, ${none}`,
+      `strength is 1, ${none}`,
+    ]);
+    expect(messagesOf({ prompt: 'a fox', image, negative_prompt: '' }, foreign)).toEqual(['resolved']);
+  });
+});
+
 describe('messages name the field, the value received and what was expected', () => {
   const steps = 'expected a whole number from 1 to 200';
   const size = 'expected "auto" or "WIDTHxHEIGHT", each side a multiple of 32 from 64 to 256';

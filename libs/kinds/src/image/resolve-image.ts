@@ -24,6 +24,7 @@ export function resolveImage(body: unknown, card: ImageCard, options: RequestPol
     problemsOf: (request) => [
       ...limitProblems(request, card, expected),
       ...imageProblems(request, card),
+      ...optionProblems(request, card),
       ...loraProblems(request, card),
     ],
     inputOf: (request) => fillDefaults(request, card, options),
@@ -80,9 +81,19 @@ function imageProblems(request: ImageBody, card: ImageCard): FieldProblem[] {
         image === undefined ? 'an image too: mask needs an image' : `none: ${card.id} takes no masks`,
       ),
     );
+  for (const file of card.needs ?? []) {
+    if (request[file] === undefined) problems.push(invalidValue(file, undefined, `one: ${card.id} needs it`));
+  }
   if (strength !== undefined && image === undefined)
     problems.push(invalidValue('strength', strength, 'an image too: strength needs an image'));
   return problems;
+}
+
+/** Returns problems with fields that the server of the model does not support. An empty negative prompt is none. */
+function optionProblems(request: ImageBody, { id, unsupported = [] }: ImageCard): FieldProblem[] {
+  return unsupported
+    .filter((field) => request[field] !== undefined && request[field] !== '')
+    .map((field) => invalidValue(field, request[field], `none: the server that runs ${id} does not support it`));
 }
 
 /** Returns problems with unknown and repeated adapters; without these, a problem if the sum of ranks is too high. */
