@@ -8,6 +8,7 @@ import type { UpstreamExecutorOptions } from '../upstream-executor.ts';
 import { ToyComfyui } from '../../testing/toy-comfyui.ts';
 import { toyPng } from '../../testing/toy-png.ts';
 import { UpstreamExecutor } from '../upstream-executor.ts';
+import { UpstreamHttp } from '../upstream-http.ts';
 import { createComfyui } from './comfyui.ts';
 
 const workflowAt = (name: string): string => join(import.meta.dirname, `../../testing/workflows/${name}.json`);
@@ -212,30 +213,46 @@ it('loses a request whose prompt is no longer in the queue, found by polling', a
   });
 });
 
-it('keeps a prompt that waits behind others alive, however long', async () => {
-  const { toy, log, executor } = await open(textToImage, { timeoutMs: 5 });
-  toy.running = { id: 'other', client: 'other', graph: {}, isInterrupted: false };
-  let polls = 0;
-  const polled = new Promise<void>((resolve) => {
-    toy.fault = ({ url }) => {
-      if (url === '/queue' && ++polls === 60) resolve();
-      return false;
-    };
+/** A call of a server whose queue another prompt blocks, or runs silently. */
+async function openCall() {
+  const toy = new ToyComfyui();
+  const http = new UpstreamHttp({ url: await toy.start() });
+  const protocol = createComfyui({ workflow: textToImage, pollMs: 1 })({ http, model: 'toy' });
+  const controller = new AbortController();
+  const call = protocol.run({ input, index: 0 }, controller.signal);
+  onTestFinished(async () => {
+    controller.abort();
+    await call.next().catch(() => {});
+    await toy.stop();
   });
-  executor.submit([{ id: 'a', input, indexes: [0] }]);
-  await polled;
-  expect(log.events.filter(({ type }) => type.startsWith('request-'))).toEqual([]);
-  executor.cancel('a');
-  await log.end('a');
+  /** Resolves once the queue has been polled so often. */
+  const polled = (times: number) =>
+    new Promise<void>((resolve) => {
+      let polls = 0;
+      toy.fault = ({ url }) => {
+        if (url === '/queue' && ++polls === times) resolve();
+        return false;
+      };
+    });
+  return { toy, call, polled };
+}
+
+it('emits a liveness signal at each poll while the prompt waits behind others', async () => {
+  const { toy, call } = await openCall();
+  toy.running = { id: 'other', client: 'other', graph: {}, isInterrupted: false };
+  for (let poll = 0; poll < 5; poll++) expect(await call.next()).toEqual({ done: false, value: undefined });
 });
 
-it('loses a prompt that runs and is silent', async () => {
-  const { toy, log, executor } = await open(textToImage, { timeoutMs: 20 });
-  let release: (() => void) | undefined;
-  toy.onStep = () => new Promise<void>((resolve) => (release = resolve));
-  executor.submit([{ id: 'a', input, indexes: [0] }]);
-  expect(await log.end('a')).toMatchObject({ type: 'request-lost', code: 'timeout' });
-  release?.();
+it('emits nothing while the prompt runs silently, so that its silence counts', async () => {
+  const { toy, call, polled } = await openCall();
+  let step: (() => void) | undefined;
+  toy.onStep = () => new Promise<void>((resolve) => (step = resolve));
+  // Its start, and that of a node.
+  for (let message = 0; message < 2; message++) expect(await call.next()).toEqual({ done: false, value: undefined });
+  const next = call.next();
+  expect(await Promise.race([next, polled(5)])).toBeUndefined();
+  step?.();
+  expect(await next).toMatchObject({ value: { type: 'progress', done: 1 } });
 });
 
 it('loses all requests if the server goes away while it draws, and draws them after it is back', async () => {
