@@ -150,7 +150,7 @@ describe('settings of one executor with another', () => {
   it('accepts the commands in docs/upstreams.md', () => {
     const page = readFileSync(new URL('../../../docs/upstreams.md', import.meta.url), 'utf8');
     const commands = [...page.matchAll(/^ *EXECUTOR=http ([^]*?)node apps/gm)].map(([, settings = '']) => settings);
-    expect(commands).toHaveLength(5);
+    expect(commands).toHaveLength(6);
     const problems = commands.flatMap((settings) => {
       const entries = settings.match(/\w+=\S+/g)!.map((each) => each.split('=') as [string, string]);
       return problemsOf({ EXECUTOR: 'http', ...Object.fromEntries(entries) });

@@ -27,7 +27,7 @@ export const workerSettings = {
   upstreamUrl: worker('UPSTREAM_URL', upstreamUrl, {
     doc: 'URL of the server for `EXECUTOR=http`. Redirects are not followed.',
   }),
-  upstreamApi: worker('UPSTREAM_API', oneOf(['openai', 'llama.cpp', 'comfyui']), {
+  upstreamApi: worker('UPSTREAM_API', oneOf(['openai', 'llama.cpp', 'comfyui', 'sdcpp']), {
     default: 'openai',
     doc: 'Protocol of that server.',
   }),
@@ -38,7 +38,7 @@ export const workerSettings = {
     doc: 'Its key, sent as `Authorization: Bearer …`.',
   }),
   upstreamSlots: worker('UPSTREAM_SLOTS', wholeNumber(1, 4096, 'requests'), {
-    absent: 'what the server reports (`llama.cpp`), 1 (`comfyui`) or 8 (`openai`)',
+    absent: 'what the server reports (`llama.cpp`), 1 (`comfyui`, `sdcpp`) or 8 (`openai`)',
     doc: 'Max. concurrent requests to that server. Several workers may share one server.',
   }),
   module: worker('MODULE', pythonModule, {

@@ -15,6 +15,7 @@ export * from './process/process-executor.ts';
 export * from './python/python-executor.ts';
 export { createComfyui } from './upstream/comfyui/comfyui.ts';
 export { createLlamaCpp } from './upstream/llama-cpp.ts';
+export { createSdcpp } from './upstream/sdcpp.ts';
 export { createOpenai } from './upstream/openai.ts';
 export * from './upstream/upstream-executor.ts';
 export type { CreateUpstreamProtocol } from './upstream/upstream-protocol.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '@darkroom/config';
-import { createComfyui, createLlamaCpp, createOpenai, UpstreamExecutor } from '@darkroom/executor';
+import { createComfyui, createLlamaCpp, createOpenai, createSdcpp, UpstreamExecutor } from '@darkroom/executor';
 import type { LoadWatch } from './load-watch.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
@@ -7,6 +7,7 @@ const protocols = {
   comfyui: ({ upstreamWorkflow: workflow = '' }: Config<'worker'>) => createComfyui({ workflow }),
   'llama.cpp': () => createLlamaCpp,
   openai: () => createOpenai,
+  sdcpp: () => createSdcpp,
 };
 
 /** Forwards requests to another server. Its card and capacity are known when the server answers. */

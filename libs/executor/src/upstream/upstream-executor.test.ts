@@ -6,9 +6,11 @@ import { describeExecutor, type ExecutorSubject } from '../conformance/executor-
 import { ToyComfyui } from '../testing/toy-comfyui.ts';
 import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
 import { ToyOpenai } from '../testing/toy-openai.ts';
+import { ToySdcpp } from '../testing/toy-sdcpp.ts';
 import { createComfyui } from './comfyui/comfyui.ts';
 import { createLlamaCpp } from './llama-cpp.ts';
 import { createOpenai } from './openai.ts';
+import { Sdcpp } from './sdcpp.ts';
 import { UpstreamExecutor } from './upstream-executor.ts';
 
 const text = (params: UpstreamTextParams, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput => ({
@@ -52,8 +54,11 @@ describe('with a server', async () => {
   const llama = new ToyLlamaCpp();
   const openai = new ToyOpenai();
   const comfyui = new ToyComfyui();
-  const toys = [llama, openai, comfyui];
-  const [llamaUrl = '', openaiUrl = '', comfyuiUrl = ''] = await Promise.all(toys.map((toy) => toy.start()));
+  const sdcpp = new ToySdcpp();
+  const toys = [llama, openai, comfyui, sdcpp];
+  const [llamaUrl = '', openaiUrl = '', comfyuiUrl = '', sdcppUrl = ''] = await Promise.all(
+    toys.map((toy) => toy.start()),
+  );
   afterAll(() => Promise.all(toys.map((toy) => toy.stop())));
   const ofLlama: ExecutorSubject['create'] = (onEvents) =>
     new UpstreamExecutor({ url: llamaUrl, createProtocol: createLlamaCpp, model: 'toy', maxSlots: 8, onEvents });
@@ -102,5 +107,17 @@ describe('with a server', async () => {
         onEvents,
       }),
     badInput: { input: image({ width: 20_000 }), message: 'Value 20000 bigger than max of 16384' },
+  });
+  describeExecutor("with stable-diffusion.cpp's server", {
+    shortInput: ({ number, outputs }) => image({ prompt: `${number} wishes`, n: outputs }),
+    longInput: image({ prompt: 'forever', n: 2 }),
+    create: (onEvents) =>
+      new UpstreamExecutor({
+        url: sdcppUrl,
+        createProtocol: (options) => new Sdcpp({ ...options, pollMs: 1 }),
+        model: 'toy',
+        onEvents,
+      }),
+    badInput: { input: image({ width: 100 }), message: 'invalid generation parameters' },
   });
 });

@@ -20,13 +20,15 @@ export class UpstreamExecutor extends CallExecutor {
     const http = new UpstreamHttp({ url, key });
     const protocol = createProtocol({ http, model });
     const { name } = http;
+    const calls = new Set<Promise<void>>();
     const caller: BackendClient = {
       name,
       describe: (signal) => naming(name, protocol.describe(signal)),
       check: (signal) => naming(name, protocol.check(signal).catch(ignoreBusy)),
-      run: (call, signal) => namingInRun(name, protocol.run(call, signal)),
+      run: (call, signal) => tracking(calls, namingInRun(name, protocol.run(call, signal))),
       close: async (isForced) => {
-        if (!isForced) await protocol.close?.();
+        // Calls that were aborted cancel their work at the server.
+        if (!isForced) await Promise.all(calls);
         http.close();
       },
     };
@@ -50,5 +52,18 @@ async function* namingInRun(name: string, output: ReturnType<BackendClient['run'
     return yield* output;
   } catch (error) {
     throw withServerName(name, error);
+  }
+}
+
+/** Keeps a promise in the set until the call has ended. */
+async function* tracking(calls: Set<Promise<void>>, call: ReturnType<BackendClient['run']>): typeof call {
+  let end: (() => void) | undefined;
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  calls.add(ended);
+  try {
+    return yield* call;
+  } finally {
+    calls.delete(ended);
+    end?.();
   }
 }

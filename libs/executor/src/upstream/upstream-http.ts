@@ -24,6 +24,10 @@ interface PostOptions {
   readRejection?: (body: unknown) => UpstreamError | undefined;
 }
 
+interface GetOptions extends Pick<PostOptions, 'readRejection'> {
+  maxBytes?: number;
+}
+
 interface SentBody {
   data: string | Uint8Array;
   contentType: string;
@@ -68,8 +72,12 @@ export class UpstreamHttp {
   }
 
   /** @throws as `post`; `model_unsupported` if the body is not JSON. */
-  async get(path: string, signal: AbortSignal, maxBytes = maxDescriptionBytes): Promise<unknown> {
-    const response = await this.#send('GET', path, { signal, secrets: [] });
+  async get(
+    path: string,
+    signal: AbortSignal,
+    { maxBytes = maxDescriptionBytes, readRejection }: GetOptions = {},
+  ): Promise<unknown> {
+    const response = await this.#send('GET', path, { signal, secrets: [], ...(readRejection && { readRejection }) });
     try {
       return await readJson(response, maxBytes);
     } catch (error) {

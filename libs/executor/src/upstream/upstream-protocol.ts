@@ -5,10 +5,7 @@ export type UpstreamInfo = BackendInfo;
 export type UpstreamCall = BackendCall;
 
 /** Client of one kind of API. All methods throw `UpstreamError`s. */
-export type UpstreamProtocol = Omit<BackendClient, 'name' | 'close'> & {
-  /** Resolves once the server has been notified of all canceled calls. */
-  close?: () => Promise<void>;
-};
+export type UpstreamProtocol = Omit<BackendClient, 'name' | 'close'>;
 
 export interface UpstreamProtocolOptions {
   http: UpstreamHttp;

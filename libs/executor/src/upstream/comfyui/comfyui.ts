@@ -22,6 +22,7 @@ const maxMessageBytes = 16 * 1024 * 1024;
 /** Max size of a queue: each of its prompts has a full workflow. */
 const maxQueueBytes = 64 * 1024 * 1024;
 const maxImageBytes = 64 * 1024 * 1024;
+const submitTimeoutMs = 30_000;
 const cancelTimeoutMs = 5000;
 const defaultPollMs = 5000;
 
@@ -51,8 +52,6 @@ class Comfyui implements UpstreamProtocol {
   readonly #workflow: Workflow;
   readonly #card: ReturnType<Workflow['card']>;
   readonly #pollMs: number;
-  /** Calls that have not ended. */
-  readonly #open = new Set<Promise<void>>();
 
   constructor(options: { http: UpstreamHttp; workflow: Workflow; card: ReturnType<Workflow['card']>; pollMs: number }) {
     this.#http = options.http;
@@ -79,23 +78,7 @@ class Comfyui implements UpstreamProtocol {
     throw new UpstreamError('model_unsupported', `answers /prompt without exec_info, ${expected}`);
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.#open);
-  }
-
   async *run(call: BackendCall, signal: AbortSignal): AsyncGenerator<CallEvent, RowOutput, void> {
-    let end: (() => void) | undefined;
-    const ended = new Promise<void>((resolve) => (end = resolve));
-    this.#open.add(ended);
-    try {
-      return yield* this.#draw(call, signal);
-    } finally {
-      this.#open.delete(ended);
-      end?.();
-    }
-  }
-
-  async *#draw(call: BackendCall, signal: AbortSignal): AsyncGenerator<CallEvent, RowOutput, void> {
     const input = call.input as ImageInput;
     const secrets = [input.prompt, input.negativePrompt];
     const clientId = randomUUID();
@@ -112,7 +95,9 @@ class Comfyui implements UpstreamProtocol {
         prompt_id: submitted.prompt,
       };
       const readRejection = (answer: unknown): UpstreamError => this.#rejection(answer, secrets);
-      const answer = await this.#http.post('/prompt', body, { signal, secrets, readRejection });
+      // Not aborted, so that no prompt is queued after its cancellation.
+      const options = { signal: AbortSignal.timeout(submitTimeoutMs), secrets, readRejection };
+      const answer = await this.#http.post('/prompt', body, options);
       submitted.prompt = textProperty(await answer.json(maxMessageBytes), 'prompt_id') ?? submitted.prompt;
       const failure = yield* this.#follow(socket, submitted, signal);
       hasLeft = true;
@@ -174,14 +159,14 @@ class Comfyui implements UpstreamProtocol {
   }
 
   async #find(prompt: string, signal: AbortSignal) {
-    const queue = await this.#http.get('/queue', signal, maxQueueBytes);
+    const queue = await this.#http.get('/queue', signal, { maxBytes: maxQueueBytes });
     const has = (name: string): boolean =>
       listProperty(queue, name).some((entry) => Array.isArray(entry) && entry[1] === prompt);
     return { isWaiting: has('queue_pending'), isRunning: has('queue_running') };
   }
 
   async #download(prompt: string, signal: AbortSignal): Promise<Buffer> {
-    const history = await this.#http.get(`/history/${prompt}`, signal, maxMessageBytes);
+    const history = await this.#http.get(`/history/${prompt}`, signal, { maxBytes: maxMessageBytes });
     const entry = fieldOf(history, prompt);
     if (entry === undefined) throw unavailable('no longer has the prompt: another client deleted it');
     const outputs = Object.entries((fieldOf(entry, 'outputs') ?? {}) as Record<string, unknown>);
