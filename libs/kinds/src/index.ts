@@ -23,7 +23,6 @@ export * from './text/form/call-markup.ts';
 export * from './text/form/call-reader.ts';
 export * from './text/form/chat-message.ts';
 export * from './text/form/form-schema.ts';
-export * from './text/form/text-card.ts';
 export * from './text/form/text-input.ts';
 export * from './text/form/tool-call-view.ts';
 export * from './text/grammar/engine/grammar-message.ts';

@@ -70,8 +70,9 @@ export function modelOfRequestId(id: string): string | undefined {
 
 /** Returns the creation time, in milliseconds since the epoch; only for valid ids. */
 export function timeOfRequestId(id: string): number {
-  const digits = Array.from(id.slice(-26, -16), (digit) => crockfordDigits.indexOf(digit));
-  return digits.reduce((time, digit) => time * 32 + digit, 0);
+  let time = 0;
+  for (const digit of id.slice(-26, -16)) time = time * 32 + crockfordDigits.indexOf(digit);
+  return time;
 }
 
 function codesOf(text: string, owner: string, secret: string): string {

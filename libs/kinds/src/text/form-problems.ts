@@ -1,6 +1,6 @@
 import { type FieldProblem, invalidValue } from '@darkroom/core';
 import type { TextCodec } from './codec/text-codec.ts';
-import type { TextCard } from './form/text-card.ts';
+import type { TextCard } from './form/text-input.ts';
 import type { UpstreamTextCard } from './upstream-text.ts';
 import { formOf, mustCall, type TextForm, toolsInUse, exclusiveFormsIn } from './form/form-schema.ts';
 

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { RequestPolicy } from '../request/request-fields.ts';
 import { createTextCodec, encodeTextCodecFiles } from './codec/text-codec.ts';
-import type { TextCard } from './form/text-card.ts';
-import type { TextInput } from './form/text-input.ts';
+import type { TextCard, TextInput } from './form/text-input.ts';
 import { text } from './text.ts';
 
 const model = new URL('../../../../models/emoji-writer/', import.meta.url);

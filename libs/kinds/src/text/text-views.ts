@@ -5,8 +5,7 @@ import type { EventView, KindEvent, ResultViewOptions } from '../request/kind.ts
 import { readCalls } from './form/call-reader.ts';
 import { withImageUrls } from './form/message-content.ts';
 import { type ToolCallView, toolCallView } from './form/tool-call-view.ts';
-import type { TextCard } from './form/text-card.ts';
-import type { TextInput, TextOutputFacts } from './form/text-input.ts';
+import type { TextCard, TextInput, TextOutputFacts } from './form/text-input.ts';
 import type { textModelShape, textRequestShape, textResultShape } from './text-view-shapes.ts';
 import { isForUpstream, type UpstreamTextCard, type UpstreamTextInput } from './upstream-text.ts';
 

@@ -9,7 +9,7 @@ import { postJson, end, logprobOf, openTextApi, writeTokens, writer } from '../.
 import { type Frame, readFrames } from '../../testing/sse-reader.ts';
 import type { TestApi, TestApiOptions } from '../../testing/test-api.ts';
 import { heartbeatMs } from '../../follow/tail-events.ts';
-import { chatAnswerSchema } from './chat-schema.ts';
+import { chatAnswerSchema } from './chat-completions.ts';
 import { drainGraceMs } from '../../answer/follow-stored.ts';
 
 const path = '/v1/chat/completions';

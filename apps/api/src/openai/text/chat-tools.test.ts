@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { runNext } from '../../testing/fake-worker.ts';
 import { postJson, caller, end, logprobOf, openCallerApi, writeTokens } from '../../testing/open-text-api.ts';
 import { readFrames } from '../../testing/sse-reader.ts';
-import { chatAnswerSchema } from './chat-schema.ts';
+import { chatAnswerSchema } from './chat-completions.ts';
 
 const path = '/v1/chat/completions';
 const messages = [{ role: 'user', content: 'something cold' }];

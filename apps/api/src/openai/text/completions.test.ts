@@ -6,7 +6,7 @@ import { errorSchema } from '../../http/error-response.ts';
 import { runNext } from '../../testing/fake-worker.ts';
 import { postJson, end, logprobOf, openTextApi, writeTokens, writer } from '../../testing/open-text-api.ts';
 import { readFrames } from '../../testing/sse-reader.ts';
-import { completionAnswerSchema } from './completions-schema.ts';
+import { completionAnswerSchema } from './completions.ts';
 
 const path = '/v1/completions';
 const prompt = 'a bird on a ';

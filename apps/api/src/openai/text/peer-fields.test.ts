@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { ApiError } from '../../http/api-error.ts';
 import { parseResponsesBody } from '../../responses/responses-schema.ts';
-import { parseChatBody } from './chat-schema.ts';
-import { parseCompletionBody } from './completions-schema.ts';
+import { parseChatBody } from './chat-completions.ts';
+import { parseCompletionBody } from './completions.ts';
 import { refusedFields } from './peer-fields.ts';
 
 const messages = [{ role: 'user', content: 'hi' }];

@@ -5,8 +5,7 @@ import { toolTemplate } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import type { RequestPolicy } from '../../request/request-fields.ts';
 import { encodeTextCodecFiles } from '../codec/text-codec.ts';
-import type { TextCard } from './text-card.ts';
-import type { TextInput } from './text-input.ts';
+import type { TextCard, TextInput } from './text-input.ts';
 import { text } from '../text.ts';
 
 const model = new URL('../../../../../models/emoji-writer/', import.meta.url);
