@@ -3,6 +3,7 @@
  * by the same pipeline in a bare loop in one process. Both alternate in one run, because the machine is shared and
  * noisy.
  */
+import { nonEmpty } from '@darkroom/core';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPipeline } from '@darkroom/diffusion';
 import { encodeImage } from '@darkroom/imaging';
@@ -58,7 +59,7 @@ async function runBare(
     }
     for (let step = 0; step < steps; step++) {
       const start = performance.now();
-      await pipeline.step(rows);
+      await pipeline.step(nonEmpty(rows));
       stepsMs += performance.now() - start;
     }
     for (const row of rows)

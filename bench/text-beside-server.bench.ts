@@ -2,6 +2,7 @@
  * A published model against llama.cpp's own server with the same weights, one thread each: our pipeline alone, and the
  * full system. Clients run closed loops.
  */
+import { isNonEmpty } from '@darkroom/core';
 import { execFileSync } from 'node:child_process';
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
@@ -81,7 +82,7 @@ function barePeer(pipeline: TextPipeline): Peer {
       }
       for (const shape of ['read', 'write']) {
         const rows = [...open.keys()].filter(({ shapeKey, isDone }) => shapeKey === shape && !isDone);
-        if (rows.length === 0) continue;
+        if (!isNonEmpty(rows)) continue;
         const before = rows.map(({ written }) => written.tokens.length);
         await pipeline.step(rows);
         for (const [at, row] of rows.entries())

@@ -5,6 +5,7 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { ImageCard } from '@darkroom/kinds';
 import { publishModel } from '@darkroom/store';
 import type { Page } from 'playwright-core';
+import { imageCard } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { useChromium, openPage, type OpenPageOptions, pageTimeoutMs } from './chromium.ts';
 import {
@@ -143,17 +144,9 @@ it('says that no worker has published a model, and shows the limits of the first
     .getByText(/^No worker has published a model yet.* Try again in \d+ s\.$/)
     .waitFor();
   const card: ImageCard = {
-    id: 'tiny',
-    created: 1_700_000_000,
-    ownedBy: 'tests',
-    kind: 'image',
-    pipeline: 'StableDiffusionPipeline',
+    ...imageCard,
     sizes: { multiple: 32, min: 32, max: 320, default: { width: 96, height: 96 } },
     steps: { min: 2, max: 90, default: 12 },
-    guidance: { min: 1, max: 20, default: 3 },
-    schedulers: ['ddim', 'euler'],
-    defaultScheduler: 'ddim',
-    maxPromptTokens: 77,
   };
   await publishModel(fresh.store, card);
   await page.getByText('no worker serves it now; prompts of up to 77 tokens').waitFor();

@@ -2,6 +2,7 @@
 import type { ImageCard } from '@darkroom/kinds';
 import { publishModel, registerWorker } from '@darkroom/store';
 import type { Page } from 'playwright-core';
+import { imageCard } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { useChromium, openPage } from './chromium.ts';
 import { submitPrompt, downloadedFrom } from './request-card.ts';
@@ -12,17 +13,11 @@ const shared = useSharedSystem();
 const browser = useChromium();
 
 const plain: ImageCard = {
+  ...imageCard,
   id: 'plain',
-  created: 1_700_000_000,
-  ownedBy: 'tests',
-  kind: 'image',
-  pipeline: 'StableDiffusionPipeline',
   sizes: { multiple: 32, min: 32, max: 320, default: { width: 96, height: 96 } },
   steps: { min: 2, max: 90, default: 12 },
-  guidance: { min: 1, max: 20, default: 3 },
   schedulers: ['ddim'],
-  defaultScheduler: 'ddim',
-  maxPromptTokens: 77,
 };
 const versatile: ImageCard = {
   ...plain,

@@ -4,7 +4,15 @@
  * on others.
  */
 
-import { type Dispatchable, groupBy, type OpenWorker, type PlannedLease, type QueuedRequest } from '@darkroom/core';
+import {
+  type Dispatchable,
+  groupBy,
+  type OpenWorker,
+  type PlannedLease,
+  type QueuedRequest,
+  isNonEmpty,
+  type NonEmpty,
+} from '@darkroom/core';
 
 export interface BatchPolicy {
   /** Max slots per lease. */
@@ -39,7 +47,7 @@ export function planLeases({ nowMs, reservedWorkerId, workers, requests }: Dispa
     const slots = sumOf(group, (request) => request.slots);
     const left = sumOf([...free.values()], (worker) => worker.free);
     const freeSlots = Math.min(policy.maxSize, left);
-    const waitMs = group[0]!.waitingSinceMs + policy.timeoutMs - nowMs;
+    const waitMs = group[0].waitingSinceMs + policy.timeoutMs - nowMs;
     if (idle === 0 && freeSlots > 0 && slots < freeSlots && waitMs > 0) {
       retryInMs = Math.min(retryInMs ?? waitMs, waitMs);
       continue;
@@ -80,17 +88,14 @@ function leaseAlone(
  * worker.
  */
 function leaseShared(requests: readonly QueuedRequest[], { free, leases, share }: PlanState & { share: number }): void {
-  let rest = [...requests];
-  while (rest.length > 0) {
+  let rest = requests;
+  while (isNonEmpty(rest)) {
     const candidates = [...free.values()].filter((worker) => worker.free > 0);
-    const { shapeKey } = rest[0]!;
+    const { shapeKey } = rest[0];
     const worker = candidates.find(({ isIdle }) => isIdle) ?? findBest(candidates, shapeKey);
     if (worker === undefined) return;
     // At least one request, even one of 0 slots.
-    let slotsLeft = Math.min(share, worker.free) - rest[0]!.slots;
-    let count = 1;
-    while (count < rest.length && slotsLeft > 0) slotsLeft -= rest[count++]!.slots;
-    const taken = rest.slice(0, count);
+    const taken = takeUntilFull(rest, Math.min(share, worker.free));
     free.set(worker.id, {
       ...worker,
       isIdle: false,
@@ -98,16 +103,32 @@ function leaseShared(requests: readonly QueuedRequest[], { free, leases, share }
       free: worker.free - sumOf(taken, ({ slots }) => slots),
     });
     leases.push({ workerId: worker.id, isExclusive: false, requestIds: taken.map(({ id }) => id) });
-    rest = rest.slice(count);
+    rest = rest.slice(taken.length);
   }
+}
+
+/** Returns the first request, and the next ones while slots are left; the last may exceed them. */
+function takeUntilFull([first, ...others]: NonEmpty<QueuedRequest>, slots: number): NonEmpty<QueuedRequest> {
+  return [first, ...takeWhileSlots(others, slots - first.slots)];
+}
+
+function takeWhileSlots(requests: readonly QueuedRequest[], slots: number): readonly QueuedRequest[] {
+  const taken: QueuedRequest[] = [];
+  let slotsLeft = slots;
+  for (const request of requests) {
+    if (slotsLeft <= 0) break;
+    taken.push(request);
+    slotsLeft -= request.slots;
+  }
+  return taken;
 }
 
 /** Returns the requests that fit, in order, and no more: a request must not be overtaken because of its shape. */
 function takeFitting(requests: readonly QueuedRequest[], workers: readonly OpenWorker[]): readonly QueuedRequest[] {
-  let slotsLeft = sumOf(workers, ({ free }) => free);
-  let count = 0;
-  while (count < requests.length && slotsLeft > 0) slotsLeft -= requests[count++]!.slots;
-  return requests.slice(0, count);
+  return takeWhileSlots(
+    requests,
+    sumOf(workers, ({ free }) => free),
+  );
 }
 
 /**

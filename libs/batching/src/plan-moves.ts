@@ -1,4 +1,4 @@
-import type { ShardLoad, WorkerMove } from '@darkroom/core';
+import { itemAt, type ShardLoad, type WorkerMove } from '@darkroom/core';
 
 type Load = Omit<ShardLoad, 'idle'> & { idle: string[] };
 
@@ -60,17 +60,22 @@ function busyMove(shards: readonly Load[], heldUpMs: number): WorkerMove | undef
     if (to.workers === 0) return true;
     return 2 * loadOf(shard) * to.workers < loadOf(to) * (shard.workers - 1);
   };
-  const others = shards.filter((shard) => shard !== to && shard.busy !== undefined && mayGo(shard));
+  const others = shards.flatMap((shard) => {
+    const { busy: workerId } = shard;
+    return workerId !== undefined && shard !== to && mayGo(shard) ? [{ ...shard, workerId }] : [];
+  });
   const from = findMax(others, (shard) => -loadOf(shard) / shard.workers);
-  return from && { workerId: from.busy!, from: from.shard, to: to.shard, isPatient: true };
+  return from && { workerId: from.workerId, from: from.shard, to: to.shard, isPatient: true };
 }
 
 function moveIdle(from: Load, to: Load): WorkerMove {
+  const workerId = itemAt(from.idle, 0);
+  from.idle = from.idle.slice(1);
   from.workers -= 1;
   to.workers += 1;
   // The worker takes at least one of the queued requests.
   to.waiting = Math.max(0, to.waiting - 1);
-  return { workerId: from.idle.shift()!, from: from.shard, to: to.shard, isPatient: false };
+  return { workerId, from: from.shard, to: to.shard, isPatient: false };
 }
 
 function lacksWorkers({ waiting, workers, idle, oldestMs }: Load, heldUpMs: number): boolean {

@@ -1,6 +1,8 @@
+import type { NonEmpty } from './checked-lookup.ts';
+
 /** Groups items by key, preserving order; groups are in the order of their first item. */
-export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Item[][] {
-  const groups = new Map<string, Item[]>();
+export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): NonEmpty<Item>[] {
+  const groups = new Map<string, [Item, ...Item[]]>();
   for (const item of items) {
     const key = keyOf(item);
     const group = groups.get(key);

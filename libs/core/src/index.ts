@@ -2,6 +2,7 @@ export * from './address/bytes-address.ts';
 export * from './address/public-address.ts';
 export * from './address/redis-address.ts';
 export { urlBelow } from './address/url-below.ts';
+export * from './checked-lookup.ts';
 export * from './child/child.ts';
 export * from './child/parent-channel.ts';
 export * from './clock.ts';

@@ -11,6 +11,8 @@ export interface GraphPart {
 
 interface Node {
   readonly bytes: Uint8Array;
+  /** Fields of the node. */
+  readonly content: Uint8Array;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly kind: string;
@@ -37,12 +39,13 @@ const decoder = new TextDecoder();
 export function cutGraph(model: Uint8Array, kind: string, minBytes: number): GraphPart[] | undefined {
   const graph = readGraph(model);
   if (graph === undefined) return undefined;
-  const slices: Node[][] = [[]];
+  let slice: Node[] = [];
+  const slices = [slice];
   let left = graph.nodes.filter((node) => node.kind === kind).length;
   let bytes = 0;
   let cutOutput: string | undefined;
   for (const node of graph.nodes) {
-    slices.at(-1)!.push(node);
+    slice.push(node);
     // A lookup table does not count: a call reads only a few of its rows.
     if (node.kind !== 'Gather')
       bytes += node.inputs.reduce((sum, name) => sum + (graph.weights.get(name)?.length ?? 0), 0);
@@ -52,22 +55,32 @@ export function cutGraph(model: Uint8Array, kind: string, minBytes: number): Gra
       if (bytes >= minBytes || (left === 0 && slices.length > 1)) cutOutput = node.outputs[0];
     }
     if (cutOutput === undefined || !node.inputs.includes(cutOutput)) continue;
-    slices.push([]);
+    slice = [];
+    slices.push(slice);
     bytes = 0;
     cutOutput = undefined;
   }
   const [first] = graph.outputs.keys();
   const marker = graph.nodes.find(({ inputs, outputs }) => inputs.length === 0 && outputs[0] === first);
-  return slices.map((_, at) => partOf(graph, slices, at, marker));
+  return slices.map((nodes, at) =>
+    partOf(graph, { before: slices.slice(0, at).flat(), nodes, after: slices.slice(at + 1).flat() }, marker),
+  );
+}
+
+/** The nodes of a part, and those of the parts before and after it. */
+interface Slice {
+  readonly before: readonly Node[];
+  readonly nodes: readonly Node[];
+  readonly after: readonly Node[];
 }
 
 /** @param marker the node without inputs that produces the graph's first output: each part gets a copy. */
-function partOf(graph: Graph, slices: readonly (readonly Node[])[], at: number, marker: Node | undefined): GraphPart {
-  const own = slices[at]!.filter((node) => node !== marker);
+function partOf(graph: Graph, slice: Slice, marker: Node | undefined): GraphPart {
+  const own = slice.nodes.filter((node) => node !== marker);
   const outputsOf = (nodes: readonly Node[]) =>
     new Set(nodes.flatMap(({ outputs }) => outputs).filter((name) => name !== ''));
   const inputsOf = (nodes: readonly Node[]) => new Set(nodes.flatMap(({ inputs }) => inputs));
-  const [before, after] = [outputsOf(slices.slice(0, at).flat()), inputsOf(slices.slice(at + 1).flat())];
+  const [before, after] = [outputsOf(slice.before), inputsOf(slice.after)];
   const [ownInputs, ownOutputs] = [inputsOf(own), outputsOf(own)];
   const entering = [...before].filter((name) => ownInputs.has(name));
   const passedNames = [...ownOutputs].filter((name) => after.has(name));
@@ -128,13 +141,12 @@ function readNode({ bytes, content }: WireField): Node {
   const fields = [...fieldsOf(content)];
   const textsOf = (number: number) =>
     fields.filter((field) => field.number === number).map((field) => decoder.decode(field.content));
-  return { bytes, inputs: textsOf(1), outputs: textsOf(2), kind: textsOf(4)[0] ?? '' };
+  return { bytes, content, inputs: textsOf(1), outputs: textsOf(2), kind: textsOf(4)[0] ?? '' };
 }
 
 /** Returns true if an attribute is a graph, which may read any value. */
-function hasGraphs({ bytes }: Node): boolean {
-  const [node] = fieldsOf(bytes);
-  for (const attribute of fieldsOf(node!.content)) {
+function hasGraphs({ content }: Node): boolean {
+  for (const attribute of fieldsOf(content)) {
     if (attribute.number !== 5) continue;
     for (const { number } of fieldsOf(attribute.content)) if (number === 6 || number === 11) return true;
   }
@@ -143,8 +155,8 @@ function hasGraphs({ bytes }: Node): boolean {
 
 /** Returns true if the weight's data is in another file. */
 function isExternal(weight: Uint8Array): boolean {
-  const [tensor] = fieldsOf(weight);
-  for (const { number, value } of fieldsOf(tensor!.content)) if (number === 14 && value === 1) return true;
+  for (const { content } of fieldsOf(weight))
+    for (const { number, value } of fieldsOf(content)) if (number === 14 && value === 1) return true;
   return false;
 }
 

@@ -1,7 +1,7 @@
 /** Reads the files of a model's directory, of any kind of model. Nothing here loads ONNX Runtime. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DarkroomError, isModelId } from '@darkroom/core';
+import { DarkroomError, isModelId, itemAt } from '@darkroom/core';
 import { z } from 'zod';
 import { parsePythonJson } from './python-json.ts';
 
@@ -57,7 +57,7 @@ export async function readModelConfig<Output>(
 export function checkModelJson<Output>(file: string, json: unknown, schema: z.ZodType<Output>): Output {
   const result = schema.safeParse(json);
   if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
+  const issue = itemAt(result.error.issues, 0);
   const field = issue.path.join('.');
   if (field === '') throw modelFileError(file, issue.message, result.error);
   throw modelFileError(file, `${field}: ${issue.message}${shownValue(json, issue.path)}`, result.error);

@@ -43,7 +43,8 @@ export function createNodeCounter() {
     },
     /** Call after the session has written its profile. Returns undefined if the profile is incomplete. */
     read(): NodeCounts | undefined {
-      const counts = file === undefined ? undefined : attempt(() => countNodes(readAll(file!)));
+      const opened = file;
+      const counts = opened === undefined ? undefined : attempt(() => countNodes(readAll(opened)));
       drop();
       return counts;
     },

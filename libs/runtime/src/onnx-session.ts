@@ -5,7 +5,8 @@
 // Import first: the import of ONNX Runtime reads the variable that this sets.
 // oxlint-disable-next-line import/no-unassigned-import
 import './no-telemetry.ts';
-import type { Device, DeviceRefusal, NodeCounts } from '@darkroom/core';
+import { itemAt, mapNonEmpty, valueOfKey } from '@darkroom/core';
+import type { Device, DeviceRefusal, NodeCounts, NonEmpty } from '@darkroom/core';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { hasExactProducts } from './exact-products.ts';
 import { floatsOfHalves } from './half-precision.ts';
@@ -90,16 +91,16 @@ async function openSession(options: OpenSessionOptions) {
    */
   async function runForAll(
     feeds: Readonly<Record<string, TensorValue>>,
-    names: readonly string[],
-    into?: ReadonlyMap<string, FloatTensor>,
-  ): Promise<FloatTensor[]> {
+    names: NonEmpty<string>,
+    into: ReadonlyMap<string, FloatTensor> = new Map(),
+  ): Promise<NonEmpty<FloatTensor>> {
     const { fetches, skipsCopies } = tensors.fetchesOf(names, into);
     try {
       const results = await session.run(tensors.feedsOf(feeds), fetches);
-      return names.map((name) => toFloatTensor(results[name]!));
+      return mapNonEmpty(names, (name) => toFloatTensor(results[name]));
     } catch (error) {
       if (skipsCopies && error instanceof Error && error.message === nonTensorMessage)
-        return names.map((name) => into!.get(name)!);
+        return mapNonEmpty(names, (name) => valueOfKey(into, name));
       throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
     }
   }
@@ -113,9 +114,9 @@ async function openSession(options: OpenSessionOptions) {
     outputs,
     runForAll,
     /** Runs the graph and returns one output, by default its first. */
-    async run(feeds: Readonly<Record<string, TensorValue>>, output = outputs[0]!.name): Promise<FloatTensor> {
+    async run(feeds: Readonly<Record<string, TensorValue>>, output = itemAt(outputs, 0).name): Promise<FloatTensor> {
       const [result] = await runForAll(feeds, [output]);
-      return result!;
+      return result;
     },
     /**
      * Returns the number of nodes that ran on each device so far, and stops counting. Undefined if nothing was counted,
@@ -198,8 +199,8 @@ async function createSession(
 }
 
 function providerOf(device: Device): InferenceSession.ExecutionProviderConfig {
-  const [name, deviceId = '0'] = device.split(':');
-  return name === 'cuda' ? { name, deviceId: Number(deviceId) } : name!;
+  const [name = '', deviceId = '0'] = device.split(':');
+  return name === 'cuda' ? { name, deviceId: Number(deviceId) } : name;
 }
 
 function toTensorSpec(metadata: InferenceSession.ValueMetadata): TensorSpec {
@@ -207,7 +208,9 @@ function toTensorSpec(metadata: InferenceSession.ValueMetadata): TensorSpec {
   return { name: metadata.name, type: metadata.type, shape: metadata.shape };
 }
 
-function toFloatTensor({ data, dims, type }: Tensor): FloatTensor {
+function toFloatTensor(tensor: Tensor | undefined): FloatTensor {
+  if (tensor === undefined) throw new TypeError('a requested output is missing');
+  const { data, dims, type } = tensor;
   if (data instanceof Float32Array) return { data, dims };
   if (type !== 'float16' || !ArrayBuffer.isView(data)) {
     throw new TypeError(`an output of type ${type} was requested as float32`);

@@ -39,10 +39,10 @@ export class SessionTensors {
   }
 
   /** @param into buffers of some of the outputs. */
-  fetchesOf(names: readonly string[], into: ReadonlyMap<string, FloatTensor> | undefined): Fetches {
+  fetchesOf(names: readonly string[], into: ReadonlyMap<string, FloatTensor>): Fetches {
     const fetches: Record<string, Tensor | null> = {};
     for (const name of names) {
-      const target = this.#floats.has(name) ? into?.get(name) : undefined;
+      const target = this.#floats.has(name) ? into.get(name) : undefined;
       fetches[name] = target === undefined ? null : this.#tensorOf(name, target);
     }
     const stopper = names.every((name) => fetches[name] !== null) ? this.#stopper : undefined;

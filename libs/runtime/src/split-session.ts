@@ -1,3 +1,4 @@
+import { pairUp, valueOfKey } from '@darkroom/core';
 import { readFile } from 'node:fs/promises';
 import { cutGraph, type GraphPart } from './cut-graph.ts';
 import { GrowingArray } from './growing-array.ts';
@@ -31,7 +32,7 @@ type Size = readonly [number, number];
 
 /** A value passed from one part to later ones. */
 interface Passed {
-  readonly spec: TensorSpec;
+  readonly create: (size: number) => TensorValue['data'];
   readonly sides: readonly Side[];
 }
 
@@ -43,7 +44,7 @@ interface Part {
 type Parts = readonly [Part, ...Part[]];
 
 /** ONNX's numbers and array types of the element types that may be passed between parts. */
-const passedTypes: Readonly<Record<string, { number: number; create: (size: number) => TensorValue['data'] }>> = {
+const passedTypes: Readonly<Record<string, { number: number; create: Passed['create'] }>> = {
   float32: { number: 1, create: (size) => new Float32Array(size) },
   uint8: { number: 2, create: (size) => new Uint8Array(size) },
   int8: { number: 3, create: (size) => new Int8Array(size) },
@@ -71,7 +72,9 @@ function isFilled(parts: readonly Part[] | undefined): parts is Parts {
 }
 
 function sizeIn(feeds: Feeds, name: string): Size {
-  return feeds[name]!.dims as unknown as Size;
+  const [first, second] = feeds[name]?.dims ?? [];
+  if (first === undefined || second === undefined) throw new RangeError(`${name} must have two dimensions`);
+  return [first, second];
 }
 
 async function loadParts(options: LoadSplitSessionOptions): Promise<Part[] | undefined> {
@@ -81,7 +84,7 @@ async function loadParts(options: LoadSplitSessionOptions): Promise<Part[] | und
   const parts: Part[] = [];
   try {
     for (const { passedNames, toModel } of cut) {
-      const file = toModel((name) => types.get(name)!);
+      const file = toModel((name) => valueOfKey(types, name));
       const session = await loadOnnxSession({ ...options, file });
       parts.push({ session, passedNames });
       for (const { name, type } of session.outputs) types.set(name, passedTypes[type]?.number ?? 0);
@@ -111,11 +114,13 @@ async function passedOf(
   const sizes = samples.map((feeds) => sizeIn(feeds, sizedBy));
   const passed = new Map<string, Passed>();
   for (const { session, passedNames } of parts) {
+    const types = new Map(session.outputs.map((output) => [output.name, output.type]));
     for (const name of passedNames) {
-      const spec = session.outputs.find((output) => output.name === name)!;
-      const sides = left.get(name)!.dims.map((side, at) => sideOf([side, right.get(name)!.dims[at]!], sizes));
-      if (passedTypes[spec.type] === undefined || sides.includes(undefined)) return undefined;
-      passed.set(name, { spec, sides: sides as Side[] });
+      const type = passedTypes[valueOfKey(types, name)];
+      const found = pairUp(valueOfKey(left, name).dims, valueOfKey(right, name).dims);
+      const sides = found.map((pair) => sideOf(pair, sizes));
+      if (type === undefined || sides.includes(undefined)) return undefined;
+      passed.set(name, { create: type.create, sides: sides as Side[] });
     }
   }
   return passed;
@@ -125,7 +130,7 @@ async function valuesOf(parts: readonly Part[], feeds: Feeds): Promise<ReadonlyM
   const values = new Map(Object.entries(feeds));
   for (const { session, passedNames } of parts) {
     if (passedNames.length === 0) continue;
-    const own = Object.fromEntries(session.inputs.map(({ name }) => [name, values.get(name)!]));
+    const own = Object.fromEntries(session.inputs.map(({ name }) => [name, valueOfKey(values, name)]));
     for (const [name, value] of await session.runUntyped(own, passedNames)) values.set(name, value);
   }
   return values;
@@ -186,9 +191,9 @@ export class SplitSession {
       for (const [at, { session, passedNames }] of this.#parts.slice(0, last + 1).entries()) {
         if (at > 0) yield;
         const [feeds, into] = [feedsOf(), intoOf()];
-        const fed = session.inputs.map(({ name }) => [name, passed.get(name) ?? feeds[name]!] as const);
+        const fed = session.inputs.map(({ name }) => [name, feeds[name] ?? valueOfKey(passed, name)] as const);
         const buffers = [...requestedOutputs(session, into), ...passedNames].map(
-          (name) => [name, into.get(name) ?? passed.get(name)!] as const,
+          (name) => [name, into.get(name) ?? valueOfKey(passed, name)] as const,
         );
         await session.runInto(Object.fromEntries(fed), new Map(buffers));
       }
@@ -208,8 +213,8 @@ class PassedValues {
   #last: Buffers = new Map();
 
   constructor(passed: ReadonlyMap<string, Passed>) {
-    this.#values = Array.from(passed, ([name, { spec, sides }]) => {
-      return { name, sides, memory: new GrowingArray(passedTypes[spec.type]!.create) };
+    this.#values = Array.from(passed, ([name, { create, sides }]) => {
+      return { name, sides, memory: new GrowingArray(create) };
     });
   }
 

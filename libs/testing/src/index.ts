@@ -16,3 +16,4 @@ export * from './seed-store.ts';
 export * from './convert-to-2022-layout.ts';
 export * from './tiny-graphs.ts';
 export * from './tool-template.ts';
+export * from './sample-cards.ts';

@@ -44,7 +44,7 @@ async function readAtRest(store: StoreConnection, workerNames: readonly string[]
   const found = (await Promise.all(models.map((model) => workersOf(store, model, keys)))).flat();
   // Merge the shards of a model: a worker is in one of them.
   const workers = groupBy(found, ({ worker }) => worker).map((each) => ({
-    worker: each[0]!.worker,
+    worker: each[0].worker,
     lists: each.flatMap(({ lists }) => lists),
   }));
   const missing = workerNames.filter((name) => !workers.some(({ worker }) => worker === name));

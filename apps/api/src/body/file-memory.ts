@@ -1,4 +1,4 @@
-import { WakeSignal } from '@darkroom/core';
+import { WakeSignal, valueOfKey } from '@darkroom/core';
 import { overloaded } from '../http/api-error.ts';
 import { clientGone, type Waiter } from './take-turn.ts';
 
@@ -154,7 +154,7 @@ export class FileMemory {
   }
 
   #tryGrow(file: FileShare, bytes: number): boolean {
-    const scopes = this.#scopesOf.get(file)!;
+    const scopes = valueOfKey(this.#scopesOf, file);
     this.#move(file, scopes, bytes);
     if (scopes.every((scope) => scope.isSafe())) return true;
     this.#move(file, scopes, -bytes);

@@ -1,3 +1,4 @@
+import { deleteOldest } from '@darkroom/core';
 /** Returns the shard for a new request: the one where the owner's requests have cost the least so far. */
 export type ChooseShard = (owner: string, request: { shards: readonly string[]; cost: number }) => string;
 
@@ -20,12 +21,16 @@ export function createShardChooser(draw: () => number = Math.random): ChooseShar
     const known = costs.get(name) ?? new Map<string, number>();
     // A new shard starts at the minimum: it does not catch up on requests from before it existed.
     const min = Math.min(...shards.map((shard) => known.get(shard) ?? Infinity));
-    const totals = shards.map((shard) => known.get(shard) ?? (min === Infinity ? draw() * cost : min));
-    const base = Math.min(...totals);
-    const chosen = totals.indexOf(base);
+    const totals = new Map(
+      shards.map((shard) => [shard, known.get(shard) ?? (min === Infinity ? draw() * cost : min)]),
+    );
+    const [chosen, base] = [...totals].reduce((left, right) => (right[1] < left[1] ? right : left));
     costs.delete(name);
-    costs.set(name, new Map(shards.map((shard, at) => [shard, totals[at]! - base + (at === chosen ? cost : 0)])));
-    if (costs.size > maxOwners) costs.delete(costs.keys().next().value!);
-    return shards[chosen]!;
+    costs.set(
+      name,
+      new Map(Array.from(totals, ([shard, total]) => [shard, total - base + (shard === chosen ? cost : 0)])),
+    );
+    if (costs.size > maxOwners) deleteOldest(costs);
+    return chosen;
   };
 }

@@ -1,3 +1,4 @@
+import { deleteOldest } from '@darkroom/core';
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -40,7 +41,7 @@ function compressOnce(hash: string, data: Uint8Array): Promise<Buffer> {
   const made = compress(data);
   stored.set(hash, made);
   made.catch(() => stored.delete(hash));
-  if (stored.size > maxStored) stored.delete(stored.keys().next().value!);
+  if (stored.size > maxStored) deleteOldest(stored);
   return made;
 }
 

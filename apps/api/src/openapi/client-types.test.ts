@@ -29,14 +29,23 @@ function schemasOf({ components }: Document, names: readonly string[]): Record<s
   return Object.fromEntries([...found].map((name) => [name, components.schemas[name]!]));
 }
 
-/** Breaks lines of comments at 120 columns, as in all our files. */
-function wrapComments(code: string): string {
-  return code.replaceAll(/^( *)(\/\*\*|\*) (.*?)( \*\/)?$/gm, (line, indent: string, start: string, text: string) => {
-    if (line.length <= 120) return line;
-    const [margin, isWhole] = start === '*' ? [indent, false] : [`${indent} `, true];
-    const width = 120 - margin.length - 2;
-    const lines = text.match(new RegExp(`.{1,${width}}(?= |$)`, 'g'))!.map((each) => `${margin}* ${each.trim()}`);
-    return isWhole ? [`${indent}/**`, ...lines, `${margin}*/`].join('\n') : lines.join('\n');
+/** Tags that repeat the type, and the example of each time. */
+const repeating = /^(?:@enum .*|@description discriminator enum property .*|@example \d{4}-\d\d-\d\dT\S*)$/;
+
+/** Shortens comments to what the types do not say, and breaks their lines at 120 columns. */
+function tidyComments(code: string): string {
+  return code.replaceAll(/^( *)\/\*\*(.*?)\*\/\n/gms, (_, indent: string, body: string) => {
+    const lines = body.split('\n').map((line) => line.replace(/^ *(?:\* ?)?(?:@description )?/, '').trimEnd());
+    const width = 120 - indent.length - ' * '.length;
+    const broken = lines
+      .filter((line) => line !== '' && !repeating.test(line))
+      .flatMap((line) => line.match(new RegExp(`.{1,${width}}(?= |$)`, 'g')) ?? [])
+      // Only the lines of an example are indented.
+      .map((line) => (/^ \S/.test(line) ? line.slice(1) : line));
+    if (broken.length === 0) return '';
+    const [only, ...others] = broken;
+    if (others.length === 0 && `${only} */`.length < width) return `${indent}/** ${only} */\n`;
+    return [`${indent}/**`, ...broken.map((line) => `${indent} * ${line.trimEnd()}`), `${indent} */\n`].join('\n');
   });
 }
 
@@ -49,7 +58,7 @@ it('the types of the client are those of the OpenAPI document; `npm run generate
     rootTypesNoSchemaPrefix: true,
     rootTypesKeepCasing: true,
   });
-  await expect(`${header}${wrapComments(astToString(types))}`).toMatchFileSnapshot(`${client}/api-types.ts`);
+  await expect(`${header}${tidyComments(astToString(types))}`).toMatchFileSnapshot(`${client}/api-types.ts`);
 });
 
 it('the client, which has no dependency on other packages, contains a copy of the text log of libs/core', async () => {

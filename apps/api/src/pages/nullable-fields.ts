@@ -1,3 +1,4 @@
+import { lastItem } from '@darkroom/core';
 /** A JSON Schema, or any other part of an OpenAPI document. */
 type Part = Record<string, unknown>;
 
@@ -13,7 +14,7 @@ export function markNullableFields(document: object): void {
     if (typeof value !== 'object' || value === null || seen.has(value)) return;
     seen.add(value);
     const { $ref, properties, required = [] } = value as { $ref?: unknown; properties?: Part; required?: string[] };
-    if (typeof $ref === 'string') visit(components.schemas?.[$ref.split('/').at(-1)!]);
+    if (typeof $ref === 'string') visit(components.schemas?.[lastItem($ref.split('/'))]);
     Object.values(value).forEach(visit);
     for (const [name, schema] of Object.entries(properties ?? {}))
       if (!required.includes(name)) properties![name] = nullable(schema as Part);

@@ -1,3 +1,4 @@
+import { pairUp } from '@darkroom/core';
 import type { TokenLogprob } from '@darkroom/kinds';
 import { textOffsetsOf } from '../openai/text/text-shape.ts';
 import type { ResponseEvent } from './response-events.ts';
@@ -11,6 +12,7 @@ export function afterNumber(event: ResponseEvent, number: number): ResponseEvent
   if (known <= 0) return event;
   const tokens = (logprobs ?? []) as TokenLogprob[];
   const offsets = textOffsetsOf(tokens, delta);
-  const rest = logprobs !== undefined && { logprobs: tokens.filter((_, at) => offsets[at]! >= known) };
+  const left = pairUp(tokens, offsets).flatMap(([token, offset]) => (offset >= known ? [token] : []));
+  const rest = logprobs !== undefined && { logprobs: left };
   return { ...event, delta: delta.slice(known), ...rest };
 }

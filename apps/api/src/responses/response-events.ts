@@ -20,6 +20,7 @@
  *
  * If a rerun writes a different text, numbers beyond the first difference are ambiguous: no stream resumes after them.
  */
+import { pairUp } from '@darkroom/core';
 import type { StoredEvent } from '@darkroom/core';
 import { type CallPiece, CallReader, type StoredTextInput, textOutputFacts, type TokenLogprob } from '@darkroom/kinds';
 import { createTextFollower } from '../openai/text/follow-texts.ts';
@@ -212,7 +213,7 @@ export class ResponseReader {
     const emitted = Math.max(this.#number, this.#options.after ?? -1);
     const remainingText = this.#raw.slice(0, length);
     const offsets = textOffsetsOf(this.#tokens, this.#raw);
-    const tokens = this.#tokens.filter((_, at) => offsets[at]! < length);
+    const tokens = pairUp(this.#tokens, offsets).flatMap(([token, offset]) => (offset < length ? [token] : []));
     [this.#raw, this.#tokens, this.#pendingTokens] = ['', [], []];
     this.#calls = callReaderOf(this.#request);
     this.#number = startNumber;

@@ -2,25 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { encodeTextCodecFiles, type TextCard, type TextOutputFacts, type TokenLogprob } from '@darkroom/kinds';
 import { publishModel, type StoreConnection } from '@darkroom/store';
-import { toolTemplate } from '@darkroom/testing';
+import { textCard, toolTemplate } from '@darkroom/testing';
 import { type RunningRequest, startWorker } from './fake-worker.ts';
 import { openTestApi, type TestApi, type TestApiOptions } from './test-api.ts';
 
-export const writer: TextCard = {
-  id: 'writer',
-  created: 1_700_000_000,
-  ownedBy: 'tests',
-  kind: 'text',
-  pipeline: 'LlamaForCausalLM',
-  mode: 'autoregressive',
-  maxModelTokens: 256,
-  vocabularySize: 6144,
-  codec: 'of-writer',
-  hasChatTemplate: true,
-  hasTools: false,
-  defaults: { maxTokens: 24, temperature: 0, topP: 1, topK: 0 },
-  deterministic: { is: true },
-};
+export const writer = textCard;
 
 /** Like `writer`, with a chat template that supports tools. */
 export const caller: TextCard = { ...writer, id: 'caller', codec: 'of-caller', hasTools: true };

@@ -3,25 +3,13 @@ import { loadConfig } from '@darkroom/config';
 import type { ImageCard } from '@darkroom/kinds';
 import { createLogger } from '@darkroom/service';
 import { createEventHub, type EventHub, publishModel, type StoreConnection } from '@darkroom/store';
-import { openTestStore, type TestStoreOptions } from '@darkroom/testing';
+import { imageCard, openTestStore, type TestStoreOptions } from '@darkroom/testing';
 import { onTestFinished } from 'vitest';
 import type { ApiDeps } from '../context/context.ts';
 import { createApp } from '../app.ts';
 import type { Api } from '../http/api-env.ts';
 
-export const card: ImageCard = {
-  id: 'tiny',
-  created: 1_700_000_000,
-  ownedBy: 'tests',
-  kind: 'image',
-  pipeline: 'StableDiffusionPipeline',
-  sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
-  steps: { min: 1, max: 200, default: 12 },
-  guidance: { min: 1, max: 20, default: 3 },
-  schedulers: ['ddim', 'euler'],
-  defaultScheduler: 'ddim',
-  maxPromptTokens: 77,
-};
+export const card = imageCard;
 
 /** Returns the card with more capabilities. */
 export function cardWith(more: Partial<ImageCard>): ImageCard {

@@ -1,4 +1,5 @@
 /** API half of the embedded text models, with their real tokenizer, for tests that play the worker. */
+import { textCard } from '@darkroom/testing';
 import { readFileSync } from 'node:fs';
 import { encodeTextCodecFiles, type TextCard, type TextMode } from '@darkroom/kinds';
 import { publishModel, type StoreConnection } from '@darkroom/store';
@@ -10,21 +11,7 @@ const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, di
 
 export const textModel = 'writer';
 
-const card: TextCard = {
-  id: textModel,
-  created: 1_700_000_000,
-  ownedBy: 'tests',
-  kind: 'text',
-  pipeline: 'AutoregressivePipeline',
-  mode: 'autoregressive',
-  maxModelTokens: 256,
-  vocabularySize: 6144,
-  codec: 'of-writer',
-  hasChatTemplate: true,
-  hasTools: false,
-  defaults: { maxTokens: 24, temperature: 0, topP: 1, topK: 0 },
-  deterministic: { is: true },
-};
+const card: TextCard = { ...textCard, id: textModel, pipeline: 'AutoregressivePipeline' };
 
 /** Opens an API with an image model and a served text model. */
 export async function openImageAndTextApi(mode: TextMode, options: TestApiOptions = {}): Promise<TestApi> {

@@ -1,4 +1,4 @@
-import { isoTime, type TerminalState } from '@darkroom/core';
+import { isoTime, type TerminalState, valueOfKey } from '@darkroom/core';
 import {
   countEnded,
   listDead,
@@ -132,7 +132,7 @@ async function readStatus(store: StoreConnection): Promise<Omit<Status, 'refused
   const reads = [listShardsByModel(store), readLoadFailures(store), readTime(store)] as const;
   const [shards, loadFailures, nowMs] = await Promise.all(reads);
   const models = await Promise.all(
-    [...shards.keys()].toSorted().map((model) => readModel(store, shards.get(model)!, nowMs)),
+    [...shards.keys()].toSorted().map((model) => readModel(store, valueOfKey(shards, model), nowMs)),
   );
   return {
     time: isoTime(nowMs),

@@ -1,4 +1,5 @@
 /** Rows as a worker would create them, for checks and comparisons of models. */
+import { nonEmpty, itemAt } from '@darkroom/core';
 import type { ImagePipeline, ImageRow } from '@darkroom/diffusion';
 
 /** Objects that every model knows to some degree, and the embedded one well. */
@@ -7,7 +8,7 @@ const places = ['on a white background', 'on a blue background', 'on a green bac
 
 /** Returns a prompt for each number; the first 32 are distinct. */
 export function promptOf(at: number): string {
-  return `a ${things[at % 8]!} ${places[Math.floor(at / 8) % 4]!}`;
+  return `a ${itemAt(things, at % 8)} ${itemAt(places, Math.floor(at / 8) % 4)}`;
 }
 
 /** Parameters that differ from the model's defaults. */
@@ -37,6 +38,6 @@ export async function createImageRow(pipeline: ImagePipeline, wanted: WantedImag
 
 /** Runs a step with the rows that are not done. */
 export async function stepOpen(pipeline: ImagePipeline, rows: readonly ImageRow[]): Promise<void> {
-  const { failures } = await pipeline.step(rows.filter(({ isDone }) => !isDone));
+  const { failures } = await pipeline.step(nonEmpty(rows.filter(({ isDone }) => !isDone)));
   for (const error of failures.values()) throw error;
 }

@@ -1,5 +1,5 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { type DtypeChoice, dtypeChoiceRange, isModelId, parseDtypeChoice } from '@darkroom/core';
+import { type DtypeChoice, dtypeChoiceRange, isModelId, parseDtypeChoice, itemAt } from '@darkroom/core';
 import { CommandError } from './command-error.ts';
 
 export const usage = `npm run model -- pull <repo id> [--revision <branch, tag or commit>] [--dtype auto|fp32|fp16|int8|q4[,<part>=<dtype>…]] [--name <id>]
@@ -28,7 +28,7 @@ export function readArguments(words: readonly string[]) {
       assertCount(parse(rest, {}).positionals, 0);
       return { command };
     case 'check':
-      return { command, directory: assertCount(parse(rest, {}).positionals, 1)[0]! };
+      return { command, directory: itemAt(assertCount(parse(rest, {}).positionals, 1), 0) };
     case 'compare':
       return readCompare(rest);
     case 'pull':
@@ -44,7 +44,7 @@ function readPull(words: readonly string[]) {
     dtype: { type: 'string', default: 'auto' },
     name: { type: 'string' },
   });
-  const repo = assertCount(positionals, 1)[0]!;
+  const repo = itemAt(assertCount(positionals, 1), 0);
   const { revision, name } = values;
   if (!/^(?!.*\.\.)[\w.-]+(?:\/[\w.-]+)?$/.test(repo)) {
     throw new CommandError(`the repository is ${JSON.stringify(repo)}, expected an id such as owner/name`);

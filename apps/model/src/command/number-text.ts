@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 /** Formats a size such as `1.2 GB`, in powers of 1000 as disks and the hub do. */
 export function sizeText(bytes: number): string {
   const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
@@ -7,7 +8,7 @@ export function sizeText(bytes: number): string {
     value /= 1000;
     unit++;
   }
-  return `${unit === 0 ? value : value.toFixed(value < 99.95 ? 1 : 0)} ${units[unit]!}`;
+  return `${unit === 0 ? value : value.toFixed(value < 99.95 ? 1 : 0)} ${itemAt(units, unit)}`;
 }
 
 /** Formats a count such as `9.1 M`. */

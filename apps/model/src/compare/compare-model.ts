@@ -1,4 +1,4 @@
-import { type DtypeChoice, dtypeChoiceText } from '@darkroom/core';
+import { type DtypeChoice, dtypeChoiceText, itemAt } from '@darkroom/core';
 import type { LoadImageModelOptions } from '@darkroom/diffusion';
 import { describeModel, listDtypes, imageDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
 import { isTextModel } from '@darkroom/language/model-files';
@@ -84,7 +84,7 @@ async function makeImages(
 function tableOf(made: readonly Made[], title: string): string {
   const [first] = made;
   const rows = made.map(({ dtypes, bytes, images, done }) => {
-    const ratios = images.map((image, at) => psnr(image, first!.images[at]!));
+    const ratios = images.map((image, at) => psnr(image, itemAt(first!.images, at)));
     return [
       dtypes,
       sizeText(bytes),
@@ -107,6 +107,6 @@ function decibels(value: number): string {
 /** Returns the peak signal-to-noise ratio of two 8-bit images, in dB; Infinity for equal bytes. */
 function psnr(left: Uint8Array, right: Uint8Array): number {
   let squares = 0;
-  for (let at = 0; at < left.length; at++) squares += (left[at]! - right[at]!) ** 2;
+  for (let at = 0; at < left.length; at++) squares += (itemAt(left, at) - itemAt(right, at)) ** 2;
   return 10 * Math.log10(255 ** 2 / (squares / left.length));
 }

@@ -1,5 +1,5 @@
 /** Makes images with a model in one dtype, in batches as a worker does, then some both in a batch and alone. */
-import { sendToParent } from '@darkroom/core';
+import { sendToParent, itemAt } from '@darkroom/core';
 import { type LoadImageModelOptions, loadPipeline, type ImagePipeline, type ImageRow } from '@darkroom/diffusion';
 import type { CompareCommand } from '../command/arguments.ts';
 import { createImageRow, promptOf, stepOpen } from '../check/image-rows.ts';
@@ -67,7 +67,7 @@ async function countChanged(pipeline: ImagePipeline, prompts: number, count: num
   let changed = 0;
   for (const [at, row] of rows.entries()) {
     const { data } = await pipeline.finish(row);
-    if (Buffer.compare(data, alone[at]!) !== 0) changed++;
+    if (Buffer.compare(data, itemAt(alone, at)) !== 0) changed++;
   }
   return changed;
 }

@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import { sizeText } from '../command/number-text.ts';
 
 const barWidth = 24;
@@ -77,7 +78,7 @@ export class DownloadProgress {
     const share = Math.min(1, this.#done / this.#total);
     const filled = Math.round(share * barWidth);
     const bar = '█'.repeat(filled) + '░'.repeat(barWidth - filled);
-    const first = this.#samples[0]!;
+    const first = itemAt(this.#samples, 0);
     const bytesPerMs = atMs > first.atMs ? (this.#received - first.bytes) / (atMs - first.atMs) : 0;
     const speed = bytesPerMs > 0 ? `  ${sizeText(Math.round(bytesPerMs * 1000))}/s` : '';
     const left = bytesPerMs > 0 ? `  ${durationText((this.#total - this.#done) / bytesPerMs)} left` : '';

@@ -19,8 +19,8 @@ export async function readGpuMemory(pid: number, command = 'nvidia-smi'): Promis
   const { stdout } = await promisify(execFile)(command, query, { timeout: 5000 }).catch(() => ({ stdout: '' }));
   // One line per GPU and process: `1234, 512`, in MiB.
   const own = stdout.split('\n').flatMap((line) => {
-    const [process, mebibytes] = line.split(',').map((text) => Number.parseInt(text, 10));
-    return process === pid && Number.isFinite(mebibytes) ? [mebibytes!] : [];
+    const [process, mebibytes = NaN] = line.split(',').map((text) => Number.parseInt(text, 10));
+    return process === pid && Number.isFinite(mebibytes) ? [mebibytes] : [];
   });
   return own.length > 0 ? own.reduce((sum, size) => sum + size, 0) * 2 ** 20 : undefined;
 }

@@ -24,12 +24,11 @@ export class PaceMeter {
   /** Time of steps that advanced no row, such as reading a prompt; it is added to the next step. */
   #unpaidMs = 0;
   #hasSteps = false;
-  /** For an executor without steps: how far each row has advanced since the start of the window. */
-  #window: { startMs: number; advances: Map<string, Advance> } | undefined;
+  #window: Window | undefined;
 
   /** Starts the window if none is open. */
-  submitted(nowMs: number): void {
-    this.#window ??= { startMs: nowMs, advances: new Map() };
+  submitted(nowMs: number): Window {
+    return (this.#window ??= { startMs: nowMs, advances: new Map() });
   }
 
   /** Takes the events of some steps. Call before the requests observe them. */
@@ -66,8 +65,7 @@ export class PaceMeter {
 
   /** Collects the advances of rows when the executor reports no steps. */
   #flow(events: readonly ExecutorEvent[], active: ReadonlyMap<string, ActiveRequest>, nowMs: number): void {
-    this.submitted(nowMs);
-    const { startMs, advances } = this.#window!;
+    const { startMs, advances } = this.submitted(nowMs);
     for (const [row, { units, cost }] of advancesIn(events, active)) {
       const before = advances.get(row) ?? { units: 0, cost: 0 };
       advances.set(row, { units: before.units + units, cost: before.cost + cost });
@@ -97,6 +95,11 @@ export class PaceMeter {
       remainingCost,
     };
   }
+}
+
+interface Window {
+  readonly startMs: number;
+  readonly advances: Map<string, Advance>;
 }
 
 /** How far a row has advanced. */

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { childEnvironment } from '@darkroom/config';
-import { BackOff, type BackOffOptions, Child, type ChildEnd } from '@darkroom/core';
+import { BackOff, type BackOffOptions, Child, type ChildEnd, itemAt } from '@darkroom/core';
 import { BaseService, type Logger } from '@darkroom/service';
 import { z } from 'zod';
 
@@ -84,7 +84,7 @@ export class WorkerProcesses extends BaseService<WorkerProcessesOptions> {
         // An id has at most 64 characters; computed ids use all of them.
         WORKER_ID: `${workerId.slice(0, 61)}-${index}`,
         ...(metricsPort ? { METRICS_PORT: String(metricsPort + 1 + index) } : {}),
-        ...(gpus.length > 0 ? { CUDA_VISIBLE_DEVICES: gpus[index % gpus.length]! } : {}),
+        ...(gpus.length > 0 ? { CUDA_VISIBLE_DEVICES: itemAt(gpus, index % gpus.length) } : {}),
       }),
       schema: z.string(),
       onMessage: (message) => {

@@ -9,6 +9,7 @@ import {
   type Progress,
   type RequestEnvelope,
   type RowOutput,
+  itemAt,
 } from '@darkroom/core';
 import type { EventOf, ExecutorEvent } from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
@@ -294,6 +295,6 @@ export class ActiveRequest {
 /** Builds the failed end. For an unexpected error operators get its first line; the log has the stack. */
 function toFailedEnd({ code, message, cause }: EventOf<'request-failed'>): RequestEnd {
   const known = code === 'out_of_memory' ? code : undefined;
-  const failure = cause === undefined ? undefined : failureOf(cause.split('\n', 1)[0]!, known);
+  const failure = cause === undefined ? undefined : failureOf(itemAt(cause.split('\n', 1), 0), known);
   return { state: 'failed', error: { code, message }, failure };
 }

@@ -45,11 +45,13 @@ export class OrphanedLeases extends PeriodicLoop {
     const { store, getIdentity, isKnown } = this.#options;
     const identity = getIdentity();
     const orphans = (await listLeases(store, identity)).filter(({ token }) => !isKnown(token));
-    const firstSeen = this.#seen;
-    this.#seen = new Map(orphans.map(({ token }) => [token, firstSeen.get(token) ?? this.#receives]));
+    const found = orphans.map((delivery) => {
+      return { delivery, seenAt: this.#seen.get(delivery.token) ?? this.#receives };
+    });
+    this.#seen = new Map(found.map(({ delivery, seenAt }) => [delivery.token, seenAt]));
     // The read in progress at that time may have begun before the lease.
-    const lost = orphans.filter(({ token }) => this.#receives >= this.#seen.get(token)! + 2);
-    await Promise.all(lost.map((delivery) => this.requeue(delivery, { identity })));
+    const lost = found.filter(({ seenAt }) => this.#receives >= seenAt + 2);
+    await Promise.all(lost.map(({ delivery }) => this.requeue(delivery, { identity })));
   }
 
   /**

@@ -4,7 +4,7 @@
  * While Redis is unavailable, writes wait until their deadline; the queue is bounded, since no new requests arrive.
  */
 import { setImmediate } from 'node:timers/promises';
-import { WakeSignal } from '@darkroom/core';
+import { WakeSignal, itemAt, nonEmpty, type NonEmpty } from '@darkroom/core';
 import {
   type RequestWrite,
   type StoreConnection,
@@ -126,26 +126,28 @@ export class WriteQueue {
   }
 
   /** Takes the writes of the next call, which all go to one shard. */
-  #take(): Entry[] {
+  #take(): NonEmpty<Entry> {
     let bytes = 0;
     let count = 0;
+    let shard: string | undefined;
     for (const { write, identity } of this.#entries) {
       bytes += bytesOf(write);
       const isFull = bytes > maxBytesPerCall || count === maxWritesPerCall;
-      if (count > 0 && (isFull || identity.shard !== this.#entries[0]!.identity.shard)) break;
+      if (count > 0 && (isFull || identity.shard !== shard)) break;
+      ({ shard } = identity);
       count += 1;
     }
-    return this.#entries.splice(0, count);
+    return nonEmpty(this.#entries.splice(0, count));
   }
 
-  async #sendBatch(entries: readonly Entry[]): Promise<void> {
+  async #sendBatch(entries: NonEmpty<Entry>): Promise<void> {
     const { store } = this.#options;
-    const { identity } = entries[0]!;
+    const [{ identity }] = entries;
     const batch = ++this.#batch;
     const untilMs = Math.max(...entries.map((entry) => entry.untilMs));
     const writes = entries.map(({ write }) => write);
     const writing = untilAnswered(store, { untilMs }, () => writeBatch(store, identity, writes, { batch }));
-    for (const [index, { resolve }] of entries.entries()) resolve(writing.then((outcomes) => outcomes[index]!));
+    for (const [index, { resolve }] of entries.entries()) resolve(writing.then((outcomes) => itemAt(outcomes, index)));
     await writing.catch(() => {});
   }
 

@@ -2,6 +2,7 @@
  * The engine's interface to a loaded model: it creates rows, and steps many of them at once. Independent of the kind of
  * work: images, text written token by token or block by block.
  */
+import type { NonEmpty } from '../checked-lookup.ts';
 import type { DarkroomError } from '../errors/darkroom-error.ts';
 import type { ModelCard } from '../model/model-card.ts';
 import type { PipelineComponent } from './pipeline-component.ts';
@@ -54,7 +55,7 @@ export interface Pipeline<Row extends PipelineRow = PipelineRow> {
    * @param rows of one shape, none of them done.
    * @throws DarkroomError if the whole model call fails; all rows are then unchanged.
    */
-  step(rows: readonly Row[]): Promise<StepReport<Row>>;
+  step(rows: NonEmpty<Row>): Promise<StepReport<Row>>;
   /** Returns the result of a row that is done. @throws DarkroomError if that fails; other rows are not affected. */
   finish(row: Row): Promise<RowOutput>;
   /** Saves the state of a row. A row created with it ends in the same bytes as without the interruption. */

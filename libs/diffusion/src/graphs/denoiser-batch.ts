@@ -1,4 +1,4 @@
-import { groupBy } from '@darkroom/core';
+import { groupBy, type NonEmpty, valueOfKey } from '@darkroom/core';
 import { type FloatTensor, lengthOf, type OnnxSession, type TensorSpec, type TensorValue } from '@darkroom/runtime';
 import type { LoadedGraph } from '../onnx/load-graph.ts';
 import { LoraFeeds } from '../loras/lora-feeds.ts';
@@ -55,7 +55,7 @@ export class DenoiserBatch {
     this.#sample = sample;
     this.#extraChannels = extraChannels;
     this.#conditioning = conditioning;
-    this.#timestep = graph.session.inputs.find(({ name }) => name === 'timestep')!;
+    this.#timestep = valueOfKey(new Map(graph.session.inputs.map((input) => [input.name, input])), 'timestep');
     this.hasTimestepPerRow = typeof this.#timestep.shape[0] === 'string';
   }
 
@@ -98,7 +98,7 @@ export class DenoiserBatch {
   }
 
   /** Calls the graph once with rows that can share the call. */
-  runTogether(rows: readonly DenoiserRow[], latentDims: LatentDims): Promise<FloatTensor> {
+  runTogether(rows: NonEmpty<DenoiserRow>, latentDims: LatentDims): Promise<FloatTensor> {
     const sampleDims = this.#sampleDimsOf(latentDims);
     const length = lengthOf(sampleDims);
     const samples = this.#bufferOf(this.#sample, rows.length * length);
@@ -108,20 +108,22 @@ export class DenoiserBatch {
       timestep: this.#timestepsOf(rows),
     };
     for (const [name, shape] of Object.entries(this.#conditioning)) {
-      const { length } = rows[0]!.conditioning[name]!;
+      const { length } = conditioningOf(rows[0], name);
       const data = this.#bufferOf(name, rows.length * length);
-      for (const [position, row] of rows.entries()) data.set(row.conditioning[name]!, position * length);
+      for (const [position, row] of rows.entries()) data.set(conditioningOf(row, name), position * length);
       feeds[name] = { data, dims: [rows.length, ...resolveShape(shape, length)] };
     }
-    const session = rows[0]!.loras === undefined ? this.#session : this.#addLoraFeeds(feeds, rows);
-    return session.run(feeds);
+    const sets = rows.flatMap(({ loras }) => loras ?? []);
+    if (sets.length === 0) return this.#session.run(feeds);
+    if (this.#loras === undefined) throw new Error('a row has adapters, and no graph takes them');
+    return this.#loras.session.run({ ...feeds, ...this.#loras.feeds.feedsOf(sets) });
   }
 
   /** Returns the names and dimensions of a call's inputs, for error messages. */
-  describeInputs(rows: readonly DenoiserRow[], latentDims: LatentDims): string {
+  describeInputs(rows: NonEmpty<DenoiserRow>, latentDims: LatentDims): string {
     const dimsOf = { [this.#sample]: this.#sampleDimsOf(latentDims) } as Record<string, readonly number[]>;
     for (const [name, shape] of Object.entries(this.#conditioning)) {
-      dimsOf[name] = resolveShape(shape, rows[0]!.conditioning[name]!.length);
+      dimsOf[name] = resolveShape(shape, conditioningOf(rows[0], name).length);
     }
     const described = Object.entries(dimsOf).map(([name, dims]) => `${name} [${[rows.length, ...dims].join(', ')}]`);
     return described.join(' and ');
@@ -132,18 +134,12 @@ export class DenoiserBatch {
   }
 
   /** Returns the grouping key: rows with the same key can share a call. */
-  #keyOf({ timestep, conditioning, loras }: DenoiserRow): string {
-    const lengths = Object.keys(this.#conditioning).map((name) => conditioning[name]!.length);
-    return [this.hasTimestepPerRow ? '' : timestep, ...lengths, loras === undefined ? '' : 'loras'].join(' ');
+  #keyOf(row: DenoiserRow): string {
+    const lengths = Object.keys(this.#conditioning).map((name) => conditioningOf(row, name).length);
+    return [this.hasTimestepPerRow ? '' : row.timestep, ...lengths, row.loras === undefined ? '' : 'loras'].join(' ');
   }
 
-  #addLoraFeeds(feeds: Record<string, TensorValue>, rows: readonly DenoiserRow[]): OnnxSession {
-    const { session, feeds: loras } = this.#loras!;
-    Object.assign(feeds, loras.feedsOf(rows.map((row) => row.loras!)));
-    return session;
-  }
-
-  #timestepsOf(rows: readonly DenoiserRow[]): TensorValue {
+  #timestepsOf(rows: NonEmpty<DenoiserRow>): TensorValue {
     const values = (this.hasTimestepPerRow ? rows : rows.slice(0, 1)).map(({ timestep }) => timestep);
     const { type, shape } = this.#timestep;
     const dims = shape.length === 0 ? [] : [values.length];
@@ -175,4 +171,10 @@ function checkInputs({ file, session }: LoadedGraph, known: readonly string[]): 
 function resolveShape(shape: readonly (number | 'open')[], length: number): number[] {
   const others = shape.reduce<number>((product, side) => product * (side === 'open' ? 1 : side), 1);
   return shape.map((side) => (side === 'open' ? length / others : side));
+}
+
+function conditioningOf({ conditioning }: DenoiserRow, name: string): Float32Array {
+  const values = conditioning[name];
+  if (values === undefined) throw new Error(`a row lacks the denoiser's input ${name}`);
+  return values;
 }

@@ -1,3 +1,4 @@
+import { itemAt, pairUp } from '@darkroom/core';
 import { dirname, relative } from 'node:path';
 import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
 import type { Upscale } from '@darkroom/kinds';
@@ -59,7 +60,7 @@ export class ModelGraphs {
    * @throws DarkroomError as `loadGraph` does; so do the next two methods.
    */
   async loadTextEncoder(at: number): Promise<LoadedGraph> {
-    return this.#loadDroppable(this.#model.graphs.textEncoders[at]!);
+    return this.#loadDroppable(itemAt(this.#model.graphs.textEncoders, at));
   }
 
   async loadDenoiser(): Promise<LoadedGraph> {
@@ -70,13 +71,13 @@ export class ModelGraphs {
    * Loads the denoiser that takes adapters. It has a second copy of the weights, so load it only when a request needs
    * it.
    */
-  async loadDenoiserWithLoras(): Promise<LoadedGraph> {
-    return this.#add(await this.#load(this.#model.loras.denoiser!.path));
+  async loadDenoiserWithLoras(path: string): Promise<LoadedGraph> {
+    return this.#add(await this.#load(path));
   }
 
   /** Loads a text encoder that takes adapters; otherwise as `loadDenoiserWithLoras`. */
-  async loadTextEncoderWithLoras(at: number): Promise<LoadedGraph> {
-    return this.#loadDroppable(this.#model.loras.encoders[at]!.path);
+  async loadTextEncoderWithLoras(path: string): Promise<LoadedGraph> {
+    return this.#loadDroppable(path);
   }
 
   async loadVaeDecoder(): Promise<VaeDecoder> {
@@ -122,8 +123,8 @@ export class ModelGraphs {
   async loadUpscalers(): Promise<ReadonlyMap<Upscale, Upscaler>> {
     const { graphs, card } = this.#model;
     const upscalers = new Map<Upscale, Upscaler>();
-    for (const [at, upscale] of (card.upscales ?? []).entries()) {
-      const graph = this.#add(await this.#load(graphs.upscalers![at]!));
+    for (const [upscale, file] of pairUp(card.upscales ?? [], graphs.upscalers ?? [])) {
+      const graph = this.#add(await this.#load(file));
       upscalers.set(upscale, await loadUpscaler(graph, upscale));
     }
     return upscalers;

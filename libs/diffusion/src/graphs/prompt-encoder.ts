@@ -1,3 +1,4 @@
+import { itemAt, type NonEmpty } from '@darkroom/core';
 import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
 import { type LoadedGraph, tryGraph } from '../onnx/load-graph.ts';
 import { LoraFeeds } from '../loras/lora-feeds.ts';
@@ -26,14 +27,14 @@ export interface EncodedPrompt {
 export class PromptEncoder {
   readonly tokenizer: PromptTokenizer;
   readonly #session: OnnxSession;
-  readonly #outputs: readonly string[];
+  readonly #outputs: NonEmpty<string>;
   /** In order of use, the least recently used first. */
   readonly #cache = new Map<string, EncodedPrompt>();
   #cachedBytes = 0;
   #loras: { readonly session: OnnxSession; readonly feeds: LoraFeeds } | undefined;
 
   /** @param outputs names of the outputs to read from the session, a loaded text encoder. */
-  constructor(tokenizer: TokenizerFiles, session: OnnxSession, outputs: readonly string[]) {
+  constructor(tokenizer: TokenizerFiles, session: OnnxSession, outputs: NonEmpty<string>) {
     this.tokenizer = new PromptTokenizer(tokenizer);
     this.#session = session;
     this.#outputs = outputs;
@@ -65,8 +66,10 @@ export class PromptEncoder {
     this.#evict(key);
     this.#cache.set(key, encoded);
     this.#cachedBytes += bytesOf(encoded);
-    while (this.#cache.size > MAX_CACHED_TEXTS || this.#cachedBytes > MAX_CACHED_BYTES)
-      this.#evict(this.#cache.keys().next().value!);
+    for (const oldest of this.#cache.keys()) {
+      if (this.#cache.size <= MAX_CACHED_TEXTS && this.#cachedBytes <= MAX_CACHED_BYTES) break;
+      this.#evict(oldest);
+    }
     return encoded;
   }
 
@@ -76,7 +79,8 @@ export class PromptEncoder {
     const data = isInt32 ? Int32Array.from(ids) : BigInt64Array.from(ids, BigInt);
     const tokens = { input_ids: { data, dims: [1, ids.length] } };
     if (loras === undefined) return this.#session.runForAll(tokens, this.#outputs);
-    const { session, feeds } = this.#loras!;
+    if (this.#loras === undefined) throw new Error('a text has adapters, and no graph takes them');
+    const { session, feeds } = this.#loras;
     return session.runForAll({ ...tokens, ...feeds.feedsOf([loras]) }, this.#outputs);
   }
 
@@ -98,7 +102,7 @@ function bytesOf(encoded: EncodedPrompt | undefined): number {
 /** The outputs that a pipeline reads from a text encoder. */
 export interface EncoderOutputs {
   /** Names of the graph's outputs. */
-  outputs: (graph: LoadedGraph) => readonly string[];
+  outputs: (graph: LoadedGraph) => NonEmpty<string>;
   /** Dimensions of each output for a text of so many tokens, from the model's other files. */
   outputDims: (tokens: number) => readonly (readonly number[])[];
 }
@@ -118,14 +122,14 @@ export interface LoadPromptEncoderOptions extends EncoderOutputs {
  */
 export async function loadPromptEncoder({ model, graphs, at, outputs, outputDims }: LoadPromptEncoderOptions) {
   const graph = await graphs.loadTextEncoder(at);
-  const { tokenizer } = model.textEncoders[at]!;
+  const { tokenizer } = itemAt(model.textEncoders, at);
   const encoder = new PromptEncoder(tokenizer, graph.session, outputs(graph));
   const { trialIds } = encoder.tokenizer;
   const takes = `input_ids [1, ${trialIds.length}] of ids up to ${tokenizer.highestId}`;
   const results = encoder.encodeIds(trialIds);
   const trial: Float32Array[] = [];
   for (const [position, dims] of outputDims(trialIds.length).entries()) {
-    const run = async () => (await results)[position]!;
+    const run = async () => itemAt(await results, position);
     trial.push((await tryGraph({ file: graph.file, run, inputs: takes, outputDims: dims })).data);
   }
   await graphs.unloadEncoders();
@@ -152,7 +156,7 @@ export function joinTokens(
 
 /** Returns the name of the last layer's normalized output, which Stable Diffusion 1.x and its derivatives read. */
 export function lastHiddenState({ outputs }: OnnxSession): string {
-  return (outputs.find(({ name }) => name === 'last_hidden_state') ?? outputs[0]!).name;
+  return (outputs.find(({ name }) => name === 'last_hidden_state') ?? itemAt(outputs, 0)).name;
 }
 
 /**

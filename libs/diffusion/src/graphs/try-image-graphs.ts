@@ -1,3 +1,4 @@
+import { mapNonEmpty } from '@darkroom/core';
 import type { ImageCard } from '@darkroom/kinds';
 import { type LoadedGraph, tryGraph } from '../onnx/load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
@@ -38,8 +39,8 @@ export async function tryImageGraphs(options: TryImageGraphsOptions): Promise<vo
   const writeSample: DenoiserRow['writeSample'] = (target, offset) =>
     target.fill(0, offset, offset + denoiserConfig.inChannels * side * side);
   // Try two different timesteps in one call if the graph takes one per row.
-  const timesteps = batch.hasTimestepPerRow ? [1, 2] : [1];
-  const rows = timesteps.map((timestep) => ({ writeSample, timestep, conditioning }));
+  const timesteps = batch.hasTimestepPerRow ? ([1, 2] as const) : ([1] as const);
+  const rows = mapNonEmpty(timesteps, (timestep) => ({ writeSample, timestep, conditioning }));
   await tryGraph({
     file: denoiser.file,
     run: () => batch.runTogether(rows, latentDims),

@@ -1,3 +1,4 @@
+import { numberAt } from '@darkroom/core';
 import type { ImageRowInput } from './image-request.ts';
 
 /**
@@ -16,8 +17,8 @@ export function guide(
   const guided = unconditional;
   const scale = Math.fround(guidanceScale);
   for (let at = 0; at < guided.length; at++) {
-    const difference = Math.fround(conditional[at]! - unconditional[at]!);
-    guided[at] = unconditional[at]! + Math.fround(scale * difference);
+    const difference = Math.fround(numberAt(conditional, at) - numberAt(unconditional, at));
+    guided[at] = numberAt(unconditional, at) + Math.fround(scale * difference);
   }
   if (guidanceRescale > 0) rescale(guided, conditional, Math.fround(guidanceRescale));
   return guided;
@@ -27,8 +28,8 @@ function rescale(guided: Float32Array, conditional: Float32Array, part: number):
   const ratio = Math.fround(spread(conditional) / spread(guided));
   const rest = Math.fround(1 - part);
   for (let at = 0; at < guided.length; at++) {
-    const rescaled = Math.fround(guided[at]! * ratio);
-    guided[at] = Math.fround(part * rescaled) + Math.fround(rest * guided[at]!);
+    const rescaled = Math.fround(numberAt(guided, at) * ratio);
+    guided[at] = Math.fround(part * rescaled) + Math.fround(rest * numberAt(guided, at));
   }
 }
 

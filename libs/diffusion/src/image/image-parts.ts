@@ -45,11 +45,12 @@ export async function loadImageParts(model: ModelDirectory, graphs: ModelGraphs,
   /** Reads a request's adapters. Loads the graphs that take them on first use. */
   async function readLoras(chosen: NonNullable<ImageRowInput['loras']>): Promise<RequestLoras> {
     const sets = library.setOf(chosen);
-    if (sets.denoiser !== undefined && !denoiser.hasLoras)
-      denoiser.addLoras(await graphs.loadDenoiserWithLoras(), loras.denoiser!.layers);
+    if (sets.denoiser !== undefined && loras.denoiser !== undefined && !denoiser.hasLoras)
+      denoiser.addLoras(await graphs.loadDenoiserWithLoras(loras.denoiser.path), loras.denoiser.layers);
     for (const [at, encoder] of encoders.entries()) {
-      if (sets.encoders[at] === undefined || encoder.hasLoras) continue;
-      encoder.addLoras(await graphs.loadTextEncoderWithLoras(at), loras.encoders[at]!.layers);
+      const graph = loras.encoders[at];
+      if (sets.encoders[at] === undefined || graph === undefined || encoder.hasLoras) continue;
+      encoder.addLoras(await graphs.loadTextEncoderWithLoras(graph.path), graph.layers);
     }
     return sets;
   }

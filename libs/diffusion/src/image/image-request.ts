@@ -1,4 +1,4 @@
-import { DarkroomError } from '@darkroom/core';
+import { DarkroomError, itemAt } from '@darkroom/core';
 import { maxUpscaledSide, outputSize, type ImageCard, upscales } from '@darkroom/kinds';
 import { z } from 'zod';
 import { schedulerNames } from '../schedulers/config/scheduler-config.ts';
@@ -42,7 +42,7 @@ export function checkImageRequest(input: unknown, card: ImageCard): ImageRowInpu
   const { sizes, steps, guidance, schedulers } = card;
   const result = schema.safeParse(input);
   if (!result.success) {
-    const { path, message } = result.error.issues[0]!;
+    const { path, message } = itemAt(result.error.issues, 0);
     throw invalid(`${path.join('.')}: ${message}`, result.error);
   }
   const request = result.data;

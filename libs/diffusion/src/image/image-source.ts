@@ -1,5 +1,5 @@
 /** Encodes the input image and mask of a request, which all its rows share. */
-import { DarkroomError, type RowRequest } from '@darkroom/core';
+import { DarkroomError, type RowRequest, byteAt } from '@darkroom/core';
 import { decodeGrey, decodeRgb, type RawImage } from '@darkroom/imaging';
 import type { ImageAttachment } from '@darkroom/kinds';
 import type { LatentConfig } from '../model/config/latent-config.ts';
@@ -84,7 +84,7 @@ function downscaleMask(
 ): Uint8Array {
   const columns = width / factor;
   return Uint8Array.from({ length: (height / factor) * columns }, (_, at) => {
-    return mask[Math.floor(at / columns) * factor * width + (at % columns) * factor]!;
+    return byteAt(mask, Math.floor(at / columns) * factor * width + (at % columns) * factor);
   });
 }
 

@@ -1,3 +1,4 @@
+import { byteAt, numberAt } from '@darkroom/core';
 import type { PreviewProjection } from '../model/config/preview-projection.ts';
 import { roundHalfEven } from '../schedulers/numpy.ts';
 
@@ -11,15 +12,20 @@ export function projectLatents(latents: Float32Array, { matrix, bias }: PreviewP
   const pixels = latents.length / matrix.length;
   const rgb = new Uint8Array(pixels * 3);
   for (let pixel = 0; pixel < pixels; pixel++) {
-    for (let color = 0; color < 3; color++) {
-      let value = bias[color]!;
-      for (let channel = 0; channel < matrix.length; channel++) {
-        value += latents[channel * pixels + pixel]! * matrix[channel]![color]!;
-      }
-      rgb[pixel * 3 + color] = Math.round(Math.min(Math.max(value, 0), 1) * 255);
+    let [red, green, blue] = bias;
+    for (const [channel, [ofRed, ofGreen, ofBlue]] of matrix.entries()) {
+      const value = numberAt(latents, channel * pixels + pixel);
+      red += value * ofRed;
+      green += value * ofGreen;
+      blue += value * ofBlue;
     }
+    rgb.set([toByte(red), toByte(green), toByte(blue)], pixel * 3);
   }
   return rgb;
+}
+
+function toByte(value: number): number {
+  return Math.round(Math.min(Math.max(value, 0), 1) * 255);
 }
 
 /**
@@ -33,7 +39,7 @@ export function sampleOfRgb(rgb: Uint8Array): Float32Array {
   const sample = new Float32Array(rgb.length);
   for (let color = 0; color < 3; color++) {
     for (let pixel = 0; pixel < pixels; pixel++) {
-      sample[color * pixels + pixel] = Math.fround(2 * Math.fround(rgb[pixel * 3 + color]! / 255)) - 1;
+      sample[color * pixels + pixel] = Math.fround(2 * Math.fround(byteAt(rgb, pixel * 3 + color) / 255)) - 1;
     }
   }
   return sample;
@@ -51,7 +57,7 @@ export function interleaveSample(sample: Float32Array): Uint8Array {
   const rgb = new Uint8Array(sample.length);
   for (let color = 0; color < 3; color++) {
     for (let pixel = 0; pixel < pixels; pixel++) {
-      const value = Math.fround(sample[color * pixels + pixel]! / 2 + 0.5);
+      const value = Math.fround(numberAt(sample, color * pixels + pixel) / 2 + 0.5);
       rgb[pixel * 3 + color] = roundHalfEven(Math.fround(Math.min(Math.max(value, 0), 1) * 255));
     }
   }

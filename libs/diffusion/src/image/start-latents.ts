@@ -3,7 +3,7 @@
  * Source: diffusers `prepare_latents` and `prepare_mask_latents` of the image-to-image and inpainting pipelines. Noise
  * is drawn in the same order as there, so that a seed makes the same image.
  */
-import { DarkroomError } from '@darkroom/core';
+import { DarkroomError, numberAt } from '@darkroom/core';
 import { lengthOf } from '@darkroom/runtime';
 import type { LatentConfig } from '../model/config/latent-config.ts';
 import type { TorchGenerator } from '../random/torch-generator.ts';
@@ -67,9 +67,10 @@ export function startLatents(options: StartLatentsOptions): StartedLatents {
     alongside.set(drawLatents(masked, options), mask.length);
     return { latents, preserved: undefined, alongside };
   }
+  if (original === undefined) throw new Error('an image that is preserved in part was not encoded');
   // diffusers draws noise for the masked image here, which this denoiser does not read.
   generator.fillNormal(new Float32Array(length));
-  return { latents, preserved: { mask, original: original!, noise }, alongside: undefined };
+  return { latents, preserved: { mask, original, noise }, alongside: undefined };
 }
 
 function checkNoise(noise: Float32Array, latentDims: LatentDims): Float32Array {
@@ -91,13 +92,13 @@ function drawLatents(
   const scaling = Math.fround(latents.scalingFactor);
   const shift = Math.fround(latents.shiftFactor);
   return drawn.map((noise, at) => {
-    const value = Math.fround(mean[at]! + Math.fround((deviation?.[at] ?? 0) * noise));
+    const value = Math.fround(numberAt(mean, at) + Math.fround((deviation?.[at] ?? 0) * noise));
     return Math.fround(value - shift) * scaling;
   });
 }
 
 function scaleNoise(noise: Float32Array, sigma: number, target: Float32Array): void {
-  for (let at = 0; at < target.length; at++) target[at] = noise[at]! * sigma;
+  for (let at = 0; at < target.length; at++) target[at] = numberAt(noise, at) * sigma;
 }
 
 /**
@@ -116,7 +117,7 @@ export function restorePreserved(
   scheduler.addNoise(original, noise, noised);
   for (let at = 0; at < latents.length; at++) {
     if (mask[at % mask.length] === 1) continue;
-    latents[at] = noised[at]!;
-    predictedOriginal[at] = original[at]!;
+    latents[at] = numberAt(noised, at);
+    predictedOriginal[at] = numberAt(original, at);
   }
 }

@@ -1,3 +1,4 @@
+import { valueOfKey } from '@darkroom/core';
 import type { RowOutput } from '@darkroom/core';
 import { outputSize, type Upscale, upscaleSteps } from '@darkroom/kinds';
 import type { Upscaler } from '../upscale/upscaler.ts';
@@ -37,7 +38,10 @@ export class Upscaling {
     const { image, target } = this.#images;
     // An image that the safety checker blackened stays black: skip the upscaler.
     if (image.facts['nsfw'] !== true)
-      await upscalers.get(this.upscale)!.upscaleTile({ image: { data: image.data, width, height }, target }, this.done);
+      await valueOfKey(upscalers, this.upscale).upscaleTile(
+        { image: { data: image.data, width, height }, target },
+        this.done,
+      );
     this.done += 1;
   }
 

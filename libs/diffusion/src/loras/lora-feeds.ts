@@ -1,3 +1,4 @@
+import { valueOfKey } from '@darkroom/core';
 import type { TensorValue } from '@darkroom/runtime';
 import { loraBlock, loraInputsOf, type LoraLayer, loraRowsInput } from './lora-layers.ts';
 import type { LoraSet } from './lora-set.ts';
@@ -26,7 +27,7 @@ export class LoraFeeds {
       this.#key = key;
     }
     const positions = new Map(sets.map((set, at) => [set.key, BigInt(at)]));
-    const data = BigInt64Array.from(rows, (set) => positions.get(set.key)!);
+    const data = BigInt64Array.from(rows, (set) => valueOfKey(positions, set.key));
     return { ...this.#stacks, [loraRowsInput]: { data, dims: [rows.length] } };
   }
 
@@ -39,9 +40,10 @@ export class LoraFeeds {
       const { inputs, outputs, name } = layer;
       const stackOf = (end: 'a' | 'b', width: number): Float32Array => {
         const length = blocks * loraBlock * width;
-        const [first] = sets;
+        const [first, ...others] = sets;
         // A single set is used without copying.
-        if (sets.length === 1) return first!.layers.get(name)?.[end] ?? new Float32Array(length);
+        if (first !== undefined && others.length === 0)
+          return first.layers.get(name)?.[end] ?? new Float32Array(length);
         const stack = new Float32Array(sets.length * length);
         for (const [at, set] of sets.entries()) stack.set(set.layers.get(name)?.[end] ?? [], at * length);
         return stack;

@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import { basename, join } from 'node:path';
 import { maxLoraRank } from '@darkroom/kinds';
 import { z } from 'zod';
@@ -118,10 +119,14 @@ function tensorsByPart(
     const expected = 'lora_A and lora_B, or lora_down, lora_up and alpha';
     if (read === undefined) throw modelFileError(file, `has the tensor ${name}, expected of each layer ${expected}`);
     const ofEncoder = readTextEncoderLayer(read.layer);
-    const part = ofEncoder === undefined ? denoiser : encoders[ofEncoder.at];
-    if (part === undefined)
-      throw modelFileError(file, `${name}: changes ${textEncoderFolder(ofEncoder!.at)}, which the model does not have`);
-    part.set(name, { layer: ofEncoder?.layer ?? read.layer, role: read.role, tensor });
+    if (ofEncoder === undefined) {
+      denoiser.set(name, { layer: read.layer, role: read.role, tensor });
+      continue;
+    }
+    const encoder = encoders[ofEncoder.at];
+    if (encoder === undefined)
+      throw modelFileError(file, `${name}: changes ${textEncoderFolder(ofEncoder.at)}, which the model does not have`);
+    encoder.set(name, { layer: ofEncoder.layer, role: read.role, tensor });
   }
   return { denoiser, encoders };
 }
@@ -133,7 +138,7 @@ function tensorsOfLayers(file: string, tensors: PartTensors, layers: readonly Lo
   for (const [name, { layer: layerName, role, tensor }] of tensors) {
     const layer = names.find(layerName);
     if (layer === undefined) {
-      const expected = `one of the model's ${layers.length} layers that take adapters, such as ${layers[0]!.name}`;
+      const expected = `one of the model's ${layers.length} layers that take adapters, such as ${itemAt(layers, 0).name}`;
       throw modelFileError(file, `${name}: is for another model or layer, expected ${expected}`);
     }
     if (!isReadable(tensor.dtype))
@@ -148,10 +153,9 @@ function tensorsOfLayers(file: string, tensors: PartTensors, layers: readonly Lo
 function checkChange(file: string, layer: LoraLayer, tensors: Tensors, alphas: Alphas): LoraChange {
   const { down, up, alpha } = tensors;
   if (down === undefined || up === undefined) {
-    const { name } = (down ?? up ?? alpha)!;
     throw modelFileError(
       file,
-      `${name}: its layer lacks ${down === undefined ? 'lora_A (lora_down)' : 'lora_B (lora_up)'}`,
+      `${(down ?? up ?? alpha)?.name}: its layer lacks ${down === undefined ? 'lora_A (lora_down)' : 'lora_B (lora_up)'}`,
     );
   }
   const rank = down.tensor.shape[0] ?? 0;

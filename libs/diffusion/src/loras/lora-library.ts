@@ -1,4 +1,4 @@
-import { DarkroomError } from '@darkroom/core';
+import { DarkroomError, deleteOldest } from '@darkroom/core';
 import { maxLoraRank, type ImageInput } from '@darkroom/kinds';
 import type { ModelLoras } from './model-loras.ts';
 import { type LoraSet, loraSetKey, readLoraSet } from './lora-set.ts';
@@ -40,7 +40,7 @@ export class LoraLibrary {
     this.#cache.delete(key);
     this.#cache.set(key, set);
     while (this.#cache.size > maxCachedSets || (this.#cache.size > 0 && bytesOf(this.#cache.values()) > maxCachedBytes))
-      this.#cache.delete(this.#cache.keys().next().value!);
+      deleteOldest(this.#cache);
     return set;
   }
 

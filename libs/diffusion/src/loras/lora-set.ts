@@ -1,7 +1,7 @@
 /** The adapters of a request, in the layout of the graph's inputs. */
 import { closeSync, openSync } from 'node:fs';
 import { basename } from 'node:path';
-import { DarkroomError } from '@darkroom/core';
+import { DarkroomError, itemAt, numberAt } from '@darkroom/core';
 import { floatsOfHalves } from '@darkroom/runtime';
 import { readFully } from '../onnx/protobuf-file.ts';
 import type { LoraChange, LoraFile } from './lora-file.ts';
@@ -82,8 +82,9 @@ function writeChange(
   for (let from = 0; from < rank; from++) {
     const to = start + from;
     const column = Math.floor(to / loraBlock) * inputs * loraBlock + (to % loraBlock);
-    for (let input = 0; input < inputs; input++) a[column + input * loraBlock] = down[from * inputs + input]!;
-    for (let output = 0; output < outputs; output++) b[to * outputs + output] = up[output * rank + from]! * factor;
+    for (let input = 0; input < inputs; input++) a[column + input * loraBlock] = numberAt(down, from * inputs + input);
+    for (let output = 0; output < outputs; output++)
+      b[to * outputs + output] = numberAt(up, output * rank + from) * factor;
   }
 }
 
@@ -97,7 +98,7 @@ function readValues({ source }: LoraFile): (change: LoraChange) => Values {
   return ({ down, up, alpha }) => ({
     down: read(down),
     up: read(up),
-    alpha: typeof alpha === 'number' ? alpha : read(alpha)[0]!,
+    alpha: typeof alpha === 'number' ? alpha : itemAt(read(alpha), 0),
   });
 }
 

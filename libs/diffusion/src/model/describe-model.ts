@@ -1,3 +1,4 @@
+import { valueOfKey } from '@darkroom/core';
 import { statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { ModelDirectory } from './model-directory.ts';
@@ -39,16 +40,14 @@ export interface ModelDescription {
  * @throws DarkroomError `model_unsupported` naming a file that is not complete.
  */
 export function describeModel({ path, graphs }: ModelDirectory): ModelDescription {
-  const described = Object.values(graphs)
+  const files = Object.values(graphs)
     .flat()
-    .map((graph: string) => {
-      const file = relative(path, graph);
-      return { file, graph: checkOnnxFile(path, file) };
-    });
-  const denoiser = described.find(({ file }) => file === relative(path, graphs.denoiser))!;
+    .map((graph: string) => relative(path, graph));
+  const described = new Map(files.map((file) => [file, checkOnnxFile(path, file)]));
+  const denoiser = valueOfKey(described, relative(path, graphs.denoiser));
   return {
-    graphs: described.map(({ file, graph }) => describeGraph(path, file, graph)),
-    hasTimestepPerRow: hasTimestepPerRow(denoiser.graph),
+    graphs: Array.from(described, ([file, graph]) => describeGraph(path, file, graph)),
+    hasTimestepPerRow: hasTimestepPerRow(denoiser),
   };
 }
 

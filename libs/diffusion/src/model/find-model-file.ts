@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { autoDtypes, type Device, type DtypeChoice, type ModelDtype, type ModelPart } from '@darkroom/core';
+import { autoDtypes, type Device, type DtypeChoice, type ModelDtype, type ModelPart, pairUp } from '@darkroom/core';
 import { z } from 'zod';
 import { modelFileError, readModelConfig, unlessMissing } from '@darkroom/runtime/model-file';
 import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
@@ -85,8 +85,8 @@ async function listFilesOf(
 ): Promise<{ file: string; dtype: ImageDtype }[]> {
   const candidates = imageDtypes.map((name) => ({ file: `${part}/${dtypeFileNames[name]}`, name }));
   const readable = await Promise.allSettled(candidates.map(({ file }) => access(join(directory, file))));
-  const available = candidates.filter((_, at) => readable[at]!.status === 'fulfilled');
-  const files = available.map(({ file, name }) => ({ file, dtype: dtypeOf(join(directory, file)) ?? name }));
+  const available = pairUp(candidates, readable).filter(([, { status }]) => status === 'fulfilled');
+  const files = available.map(([{ file, name }]) => ({ file, dtype: dtypeOf(join(directory, file)) ?? name }));
   const overflowsInHalf = part.startsWith('vae_') && files.length > 1 && (await isUpcast(directory, part));
   return autoDtypes(device, { overflowsInHalf }).flatMap((dtype) => files.filter((each) => each.dtype === dtype));
 }

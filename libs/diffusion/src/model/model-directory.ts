@@ -273,14 +273,16 @@ async function findGraphs(
   const find = async (part: ModelPart) =>
     join(directory, await findModelFile(directory, part, { dtype: dtypeOfPart(dtypes, part), device }));
   const encoders = parts.filter((part) => part.startsWith('text_encoder'));
-  const [denoiser, vaeDecoder, ...textEncoders] = await Promise.all(
-    ([denoiserPart, 'vae_decoder', ...encoders] as const).map(find),
-  );
+  const [denoiser, vaeDecoder, ...textEncoders] = await Promise.all([
+    find(denoiserPart),
+    find('vae_decoder'),
+    ...encoders.map(find),
+  ]);
   const vaeEncoder = takesImages ? await findVaeEncoderFile(directory, dtypes, device) : undefined;
   return {
     textEncoders,
-    denoiser: denoiser!,
-    vaeDecoder: vaeDecoder!,
+    denoiser,
+    vaeDecoder,
     ...(vaeEncoder !== undefined && { vaeEncoder: join(directory, vaeEncoder) }),
   };
 }

@@ -1,3 +1,4 @@
+import { lastItem } from '@darkroom/core';
 import type { OnnxFile, OnnxNode } from './read-onnx-file.ts';
 
 /** softmax(q · kᵀ) · v: each output row needs one row of q, and all of k and v. */
@@ -17,10 +18,14 @@ export function findAttention(graph: OnnxFile, producers: ReadonlyMap<string, On
     .filter(({ operator }) => operator === 'Softmax')
     .flatMap((softmax) => {
       const before = chain(softmax, (node) => [producers.get(scoresOf(node, producers) ?? '')]);
-      const after = chain(softmax, (node) => graph.nodes.filter(({ inputs }) => inputs.includes(node.outputs[0]!)));
-      const [first, second] = [before?.at(-1), after?.at(-1)];
-      if (first === undefined || second === undefined || second.inputs[0] !== after?.at(-2)?.outputs[0]) return [];
-      return [{ nodes: new Set([...before!, ...after!]), queries: first.inputs[0]!, output: second.outputs[0]! }];
+      const after = chain(softmax, ({ outputs: [output = ''] }) => {
+        return graph.nodes.filter(({ inputs }) => inputs.includes(output));
+      });
+      if (before === undefined || after === undefined) return [];
+      const [queries, output] = [lastItem(before).inputs[0], lastItem(after).outputs[0]];
+      const isSecond = lastItem(after).inputs[0] === after.at(-2)?.outputs[0];
+      if (queries === undefined || output === undefined || !isSecond) return [];
+      return [{ nodes: new Set([...before, ...after]), queries, output }];
     });
 }
 
@@ -28,7 +33,7 @@ export function findAttention(graph: OnnxFile, producers: ReadonlyMap<string, On
 function chain(start: OnnxNode, next: (node: OnnxNode) => readonly (OnnxNode | undefined)[]): OnnxNode[] | undefined {
   const nodes = [start];
   for (;;) {
-    const [node, ...others] = next(nodes.at(-1)!);
+    const [node, ...others] = next(lastItem(nodes));
     if (node === undefined || others.length > 0) return undefined;
     nodes.push(node);
     if (node.operator === 'MatMul') return nodes;

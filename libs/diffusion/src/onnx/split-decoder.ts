@@ -3,6 +3,7 @@
  * functions) and can be computed in tiles; the mean and variance of the complete image become inputs of the norms.
  * Parts at latent resolution are small and not tiled, except attention, which runs on some queries at a time.
  */
+import { itemAt, valueOfKey } from '@darkroom/core';
 import { type AttentionNodes, findAttention } from './find-attention.ts';
 import { bytesField } from '@darkroom/runtime/protobuf';
 import { type OnnxFile, type OnnxNode, readOnnxFile } from './read-onnx-file.ts';
@@ -66,26 +67,30 @@ interface TensorInfo {
  */
 export function splitDecoder(path: string): readonly DecoderPart[] {
   const graph = readOnnxFile(path);
-  const inputs = graph.inputs.map(({ name }) => name);
-  const outputs = graph.outputs.map(({ name }) => name);
-  if (inputs.length !== 1 || outputs.length !== 1) throw new UnsplittableError('it has several inputs or outputs');
+  const [[input, ...inputs], [output, ...outputs]] = [graph.inputs, graph.outputs];
+  if (input === undefined || output === undefined || inputs.length + outputs.length > 0)
+    throw new UnsplittableError('it has several inputs or outputs');
   const producers = new Map(graph.nodes.flatMap((node) => node.outputs.map((name) => [name, node] as const)));
   const attention = findAttention(graph, producers);
   const { tensors, firstCut } = numberParts(graph, producers, attention);
-  const last = tensors.get(outputs[0]!)?.part ?? 0;
+  const last = tensors.get(output.name)?.part ?? 0;
   if (last < firstCut) throw new UnsplittableError('it has no group norms at high resolution');
-  const elementType = typeOfNorms(graph, producers, ({ outputs: [name] }) => tensors.get(name!)!.part >= firstCut);
+  const elementType = typeOfNorms(
+    graph,
+    producers,
+    ({ outputs }) => valueOfKey(tensors, itemAt(outputs, 0)).part >= firstCut,
+  );
 
   const parts: DecoderPart[] = [];
   /** Tensors that later parts read, and those that they normalize. */
-  const read = new Set([outputs[0]!]);
+  const read = new Set([output.name]);
   const normalized = new Set<string>();
   for (let part = last; part >= 0; part--) {
-    const isHere = (name: string): boolean => tensors.get(name)!.part === part;
+    const isHere = (name: string): boolean => valueOfKey(tensors, name).part === part;
     const ends = { outputs: [...read].filter(isHere), measured: [...normalized].filter(isHere) };
     const found = describePart({ part, ...ends, firstCut, attention, graph, producers, tensors, elementType });
     for (const name of ends.outputs) read.delete(name);
-    for (const name of found.inputs) if (name !== inputs[0]) read.add(name);
+    for (const name of found.inputs) if (name !== input.name) read.add(name);
     for (const { of } of found.norms) normalized.add(of);
     parts.unshift(found);
   }
@@ -102,7 +107,7 @@ function numberParts(
   attention: readonly AttentionNodes[],
 ): { tensors: Map<string, TensorInfo>; firstCut: number } {
   const tensors = new Map<string, TensorInfo>([
-    [graph.inputs[0]!.name, { part: 0, isSpatial: true, producer: undefined }],
+    [itemAt(graph.inputs, 0).name, { part: 0, isSpatial: true, producer: undefined }],
   ]);
   const head = findHead(graph, producers);
   // Attention lies between the part before it and the part after it.
@@ -115,7 +120,8 @@ function numberParts(
     const isSpatial = node.operator !== 'Shape' && read.some((found) => found.isSpatial);
     let part = Math.max(...read.map((found) => found.part));
     if (attention.some(({ nodes, queries }) => nodes.has(node) && node.inputs[0] === queries)) part += 1;
-    if (attention.some(({ output }) => node.inputs.includes(output) && tensors.get(output)!.part === part)) part += 1;
+    if (attention.some(({ output }) => node.inputs.includes(output) && valueOfKey(tensors, output).part === part))
+      part += 1;
     if (!head.has(node)) {
       part = Math.max(part, firstCut);
       // A norm is preceded by a Reshape that groups the channels; that node starts the part.
@@ -135,7 +141,7 @@ function findHead(graph: OnnxFile, producers: ReadonlyMap<string, OnnxNode>): Se
   const head = new Set<OnnxNode>();
   const first = graph.nodes.find(({ operator }) => upsampling.has(operator));
   if (first === undefined) throw new UnsplittableError('it has no Resize or Upsample node');
-  const names = [first.inputs[0]!];
+  const names = [itemAt(first.inputs, 0)];
   for (let name = names.pop(); name !== undefined; name = names.pop()) {
     const node = producers.get(name);
     if (node === undefined || head.has(node)) continue;
@@ -177,7 +183,7 @@ function collect({ part, targets, graph, producers, tensors }: CollectOptions) {
 function isUpsampled(node: OnnxNode | undefined, producers: ReadonlyMap<string, OnnxNode>): boolean {
   if (node === undefined) return false;
   if (upsampling.has(node.operator)) return true;
-  return node.operator === 'Conv' && upsampling.has(producers.get(node.inputs[0]!)?.operator ?? '');
+  return node.operator === 'Conv' && upsampling.has(producers.get(node.inputs[0] ?? '')?.operator ?? '');
 }
 
 interface DescribePartOptions extends Omit<CollectOptions, 'targets'> {
@@ -196,14 +202,14 @@ function describePart(options: DescribePartOptions): DecoderPart {
   const norms = new Map<OnnxNode, MeasuredNorm>();
   for (const node of part < firstCut ? [] : nodes) {
     if (node.operator !== 'InstanceNormalization') continue;
-    const [input, scale] = node.inputs;
-    const grouping = producers.get(input!);
+    const [input = '', scale = ''] = node.inputs;
+    const grouping = producers.get(input);
     if (grouping?.operator !== 'Reshape') throw new UnsplittableError('it has a norm that is not a group norm');
-    const groups = findConstant(graph, producers, scale!)?.shape[0];
+    const groups = findConstant(graph, producers, scale)?.shape[0];
     if (groups === undefined) throw new UnsplittableError('it has a norm with an unknown number of groups');
     const names = { mean: `mean_${norms.size}`, inverse: `inverse_${norms.size}` };
     norms.set(node, {
-      of: grouping.inputs[0]!,
+      of: itemAt(grouping.inputs, 0),
       groups,
       epsilon: node.attributes.get('epsilon')?.float ?? 1e-5,
       ...names,
@@ -244,9 +250,12 @@ function tilingOf(
 }
 
 /** Returns the nodes (x − mean) · inverse. The norm's scale and shift follow after the groups are undone. */
-function normalize({ inputs: [input], outputs: [output] }: OnnxNode, { mean, inverse }: MeasuredNorm): Uint8Array[] {
+function normalize({ inputs, outputs }: OnnxNode, { mean, inverse }: MeasuredNorm): Uint8Array[] {
   const centered = `${mean}_centered`;
-  return [nodeBytes('Sub', [input!, mean], centered), nodeBytes('Mul', [centered, inverse], output!)];
+  return [
+    nodeBytes('Sub', [itemAt(inputs, 0), mean], centered),
+    nodeBytes('Mul', [centered, inverse], itemAt(outputs, 0)),
+  ];
 }
 
 function nodeBytes(operator: string, inputs: readonly string[], output: string): Uint8Array {

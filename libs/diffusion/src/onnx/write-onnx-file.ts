@@ -28,7 +28,7 @@ export function writeOnnxFile({ path, weights, rest }: OnnxFile, { nodes, inputs
   const chunks: Chunk[] = [
     ...nodes.flatMap((node) => (node instanceof Uint8Array ? [bytesField(1, node)] : fieldOf(1, node.range))),
     bytesField(2, 'part'),
-    ...[...read].flatMap((name) => (weights.has(name) ? weightField(path, weights.get(name)!) : [])),
+    ...[...read].flatMap((name) => weights.get(name) ?? []).flatMap((weight) => weightField(path, weight)),
     ...inputs.map((end) => bytesField(11, valueInfo(end))),
     ...outputs.map((end) => bytesField(12, valueInfo(end))),
   ];

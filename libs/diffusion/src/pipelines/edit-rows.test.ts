@@ -1,4 +1,5 @@
 /** Rows without and with an input image, and with a mask, in one step; and their attachments. */
+import { nonEmpty } from '@darkroom/core';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -68,7 +69,7 @@ describe.each([
     for (const at of indexes) rows.push(await rowOf(at));
     // One more row joins at each step; the first rows finish before the last ones.
     for (let turn = 0; rows.some((row) => !row.isDone); turn++) {
-      const present = rows.slice(0, turn + 1).filter((row) => !row.isDone);
+      const present = nonEmpty(rows.slice(0, turn + 1).filter((row) => !row.isDone));
       expect((await pipeline.step(present)).failures.size).toBe(0);
     }
     expect(new Set(rows.map(({ shapeKey }) => shapeKey)).size).toBe(1);

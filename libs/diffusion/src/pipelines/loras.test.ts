@@ -1,6 +1,7 @@
 /**
  * Tests adapters: tiny models compared to diffusers (recorded by tools/golden/record-loras.py), and batches of rows.
  */
+import { nonEmpty } from '@darkroom/core';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -98,7 +99,7 @@ describe.each(Object.entries(recordings))('adapters of %s', (name, runs) => {
     const rows = [];
     for (const request of requests) rows.push(await rowOf(request));
     for (let turn = 0; rows.some((row) => !row.isDone); turn++) {
-      const present = rows.slice(0, turn + 1).filter((row) => !row.isDone);
+      const present = nonEmpty(rows.slice(0, turn + 1).filter((row) => !row.isDone));
       expect((await pipeline.step(present)).failures.size).toBe(0);
     }
     for (const [at, row] of rows.entries()) {

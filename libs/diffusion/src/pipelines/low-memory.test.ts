@@ -1,4 +1,5 @@
 /** Tests loading and unloading of encoders, with every kind of pipeline. */
+import { type NonEmpty } from '@darkroom/core';
 import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -31,7 +32,7 @@ async function rowOf(pipeline: ImagePipeline, prompt: string): Promise<ImageRow>
   return row!;
 }
 
-async function finish(pipeline: ImagePipeline, rows: readonly ImageRow[]): Promise<Uint8Array[]> {
+async function finish(pipeline: ImagePipeline, rows: NonEmpty<ImageRow>): Promise<Uint8Array[]> {
   await pipeline.settle();
   while (rows.some(({ isDone }) => !isDone)) await pipeline.step(rows);
   const images: Uint8Array[] = [];

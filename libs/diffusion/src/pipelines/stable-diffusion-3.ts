@@ -11,6 +11,7 @@
  * Known limits: all encoders read the same prompt, T5 its first 256 tokens; no skip layer guidance, no IP adapter, no
  * clip skip, no inpainting transformers.
  */
+import type { NonEmpty } from '@darkroom/core';
 import { modelFileError } from '@darkroom/runtime/model-file';
 import type { Conditioning, DenoiserInputs } from '../graphs/denoiser-batch.ts';
 import { type EncoderOutputs, joinTokens, lastHiddenState, secondLastHiddenState } from '../graphs/prompt-encoder.ts';
@@ -28,7 +29,7 @@ export class StableDiffusion3Pipeline extends StableDiffusionPipeline {
     const [clips, t5] = [this.model.textEncoders.slice(0, 2), this.model.textEncoders.slice(2)];
     return [
       // The second-to-last layer, and the projection of the complete prompt.
-      ...clips.map(({ tokenizer, width = 0, pooledWidth = 0 }) => ({
+      ...clips.map(({ tokenizer, width = 0, pooledWidth = 0 }): EncoderOutputs => ({
         outputs: secondLastAndProjection,
         outputDims: () => [
           [1, tokenizer.maxTokens, width],
@@ -36,8 +37,8 @@ export class StableDiffusion3Pipeline extends StableDiffusionPipeline {
         ],
       })),
       // The last layer. It also attends to the padding: the original passes no mask.
-      ...t5.map(() => ({
-        outputs: ({ session }: LoadedGraph) => [lastHiddenState(session)],
+      ...t5.map((): EncoderOutputs => ({
+        outputs: ({ session }) => [lastHiddenState(session)],
         outputDims: () => [[1, T5_TOKENS, this.model.denoiser.embeddingWidth]],
       })),
     ];
@@ -89,7 +90,7 @@ export class StableDiffusion3Pipeline extends StableDiffusionPipeline {
   }
 }
 
-function secondLastAndProjection(graph: LoadedGraph): string[] {
+function secondLastAndProjection(graph: LoadedGraph): NonEmpty<string> {
   const { file, session } = graph;
   const pooled = 'text_embeds';
   if (session.outputs.some(({ name }) => name === pooled)) return [secondLastHiddenState(graph), pooled];

@@ -1,3 +1,4 @@
+import { nonEmpty } from '@darkroom/core';
 import { resolve } from 'node:path';
 import type { RowCheckpoint, RowEvent } from '@darkroom/core';
 import sharp from 'sharp';
@@ -96,7 +97,7 @@ describe('Stable Diffusion', () => {
     const together = [];
     // One more row joins at each step; the first rows finish before the last ones.
     for (let turn = 0; together.filter(Boolean).length < rows.length; turn++) {
-      const present = rows.slice(0, turn + 1).filter((row) => !row.isDone);
+      const present = nonEmpty(rows.slice(0, turn + 1).filter((row) => !row.isDone));
       await pipeline.step(present);
       for (const row of present) {
         if (row.step === row.totalSteps) together[rows.indexOf(row)] = await pipeline.finish(row);
@@ -106,7 +107,7 @@ describe('Stable Diffusion', () => {
   });
 
   it('computes no unconditional half at guidance 1', async () => {
-    const rows = [await rowOf({ guidanceScale: 1 }), await rowOf({ guidanceScale: 0 }), await rowOf()];
+    const rows = [await rowOf({ guidanceScale: 1 }), await rowOf({ guidanceScale: 0 }), await rowOf()] as const;
     expect(await pipeline.step(rows)).toMatchObject({ modelRows: 4, failures: new Map() });
   });
 

@@ -7,7 +7,8 @@
  *
  * Known limits: no clip skip.
  */
-import { DarkroomError, type PipelineComponent, type RowCheckpoint, type RowEvent } from '@darkroom/core';
+import { DarkroomError, itemAt, mapNonEmpty, type NonEmpty, valueOfKey } from '@darkroom/core';
+import type { PipelineComponent, RowCheckpoint, RowEvent } from '@darkroom/core';
 import type { RowOutput, StepReport } from '@darkroom/core';
 import { type ImageCard, seedOfImage } from '@darkroom/kinds';
 import type { Conditioning, DenoiserInputs, DenoiserRow } from '../graphs/denoiser-batch.ts';
@@ -62,8 +63,8 @@ export class StableDiffusionPipeline implements ImagePipeline {
   }
 
   /** Builds the denoiser's inputs from the outputs of all text encoders. */
-  protected conditioningOf([embedding]: readonly Float32Array[], _request: ConditioningRequest): Conditioning {
-    return { encoder_hidden_states: embedding! };
+  protected conditioningOf(embeddings: readonly Float32Array[], _request: ConditioningRequest): Conditioning {
+    return { encoder_hidden_states: itemAt(embeddings, 0) };
   }
 
   /** True if a row needs the denoiser's output for the negative prompt, too. */
@@ -157,7 +158,7 @@ export class StableDiffusionPipeline implements ImagePipeline {
    *
    * @throws DarkroomError if a call of the denoiser fails; then no row has advanced.
    */
-  async step(rows: readonly ImageRow[]): Promise<StepReport<ImageRow>> {
+  async step(rows: NonEmpty<ImageRow>): Promise<StepReport<ImageRow>> {
     const events = new Map<ImageRow, RowEvent[]>();
     const failures = new Map<ImageRow, DarkroomError>();
     if (rows.every(({ isDenoised }) => isDenoised)) {
@@ -170,11 +171,11 @@ export class StableDiffusionPipeline implements ImagePipeline {
     }
     // Predict the noise, without and with the prompt. Make all calls first: if one fails, no row has advanced.
     const halves = new Map(rows.map((row) => [row, denoiserRowsOf(row)]));
-    const outputs = await this.#parts.denoiser.run([...halves.values()].flat(), rows[0]!.latentDims);
+    const outputs = await this.#parts.denoiser.run([...halves.values()].flat(), rows[0].latentDims);
     for (const [row, ofRow] of halves) {
       // Classifier-free guidance, then the scheduler's step.
-      const [first, second] = ofRow.map((half) => outputs.get(half)!);
-      const error = takeStep(row, second === undefined ? first! : guide(first!, second, row.request));
+      const [first, second] = mapNonEmpty(ofRow, (half) => valueOfKey(outputs, half));
+      const error = takeStep(row, second === undefined ? first : guide(first, second, row.request));
       if (error === undefined) events.set(row, [this.#progressOf(row)]);
       else failures.set(row, error);
     }
@@ -255,16 +256,16 @@ function createRowScheduler(
 }
 
 /** Returns an image's rows in the denoiser's batch: without and with the prompt, or with the prompt only. */
-function denoiserRowsOf(row: ImageRow): DenoiserRow[] {
+function denoiserRowsOf(row: ImageRow): NonEmpty<DenoiserRow> {
   const { latents, loras, scheduler, prompt, negativePrompt } = row;
   const { alongside } = row.start;
   const writeSample: DenoiserRow['writeSample'] = (target, offset) => {
     scheduler.scaleModelInput(latents, target, offset);
     if (alongside !== undefined) target.set(alongside, offset + latents.length);
   };
-  const timestep = scheduler.timesteps[scheduler.stepIndex]!;
-  const prompts = negativePrompt === undefined ? [prompt] : [negativePrompt, prompt];
-  return prompts.map(({ conditioning }) => ({ writeSample, timestep, conditioning, loras }));
+  const timestep = itemAt(scheduler.timesteps, scheduler.stepIndex);
+  const prompts = negativePrompt === undefined ? ([prompt] as const) : ([negativePrompt, prompt] as const);
+  return mapNonEmpty(prompts, ({ conditioning }) => ({ writeSample, timestep, conditioning, loras }));
 }
 
 /** Takes the scheduler's step. Returns the error that fails this row only. */

@@ -1,3 +1,4 @@
+import { numberAt } from '@darkroom/core';
 /**
  * MT19937, the 32-bit Mersenne Twister that torch's CPU generator draws from.
  * Source: Matsumoto and Nishimura 1998; ATen/core/MT19937RNGEngine.h.
@@ -30,7 +31,7 @@ export class MersenneTwister {
   next(): number {
     this.drawn += 1;
     if (this.#position === STATE_WORDS) this.#regenerate();
-    let value = this.#state[this.#position++]!;
+    let value = numberAt(this.#state, this.#position++);
     value ^= value >>> 11;
     value ^= (value << 7) & 0x9d2c5680;
     value ^= (value << 15) & 0xefc60000;
@@ -52,10 +53,10 @@ export class MersenneTwister {
   #regenerate(): void {
     const state = this.#state;
     for (let index = 0; index < STATE_WORDS; index++) {
-      const next = state[(index + 1) % STATE_WORDS]!;
-      const mixed = (state[index]! & UPPER_BIT) | (next & LOWER_BITS);
+      const next = numberAt(state, (index + 1) % STATE_WORDS);
+      const mixed = (numberAt(state, index) & UPPER_BIT) | (next & LOWER_BITS);
       const twisted = (mixed >>> 1) ^ (next & 1 ? TWIST_MATRIX : 0);
-      state[index] = state[(index + SHIFT_WORDS) % STATE_WORDS]! ^ twisted;
+      state[index] = numberAt(state, (index + SHIFT_WORDS) % STATE_WORDS) ^ twisted;
     }
     this.#position = 0;
   }

@@ -7,6 +7,7 @@
  * same on every machine with the same V8 version, which has its own log, sin and cos.
  */
 
+import { numberAt } from '@darkroom/core';
 import { MersenneTwister } from './mersenne-twister.ts';
 
 /** From this length on, `torch.randn` makes 16 values at a time, below it one pair at a time. */
@@ -110,9 +111,9 @@ function nextDouble(twister: MersenneTwister): number {
  */
 function transform(values: Float32Array, start: number): void {
   for (let index = start; index < start + HALF_BLOCK; index++) {
-    const logarithm = Math.fround(Math.log(1 - values[index]!));
+    const logarithm = Math.fround(Math.log(1 - numberAt(values, index)));
     const radius = Math.fround(Math.sqrt(-2 * logarithm));
-    const angle = Math.fround(TWO_PI_FLOAT * values[index + HALF_BLOCK]!);
+    const angle = Math.fround(TWO_PI_FLOAT * numberAt(values, index + HALF_BLOCK));
     values[index] = radius * Math.fround(Math.cos(angle));
     values[index + HALF_BLOCK] = radius * Math.fround(Math.sin(angle));
   }

@@ -2,6 +2,7 @@
  * Preprocesses an image for CLIP: scales the shorter side, crops a square from the center, normalizes the colors.
  * Source: transformers `CLIPImageProcessor`, which recorded the tests' values (tools/golden/record-clip-image.py).
  */
+import { byteAt, pairUp } from '@darkroom/core';
 import { z } from 'zod';
 import { positiveInteger, readModelConfig } from '@darkroom/runtime/model-file';
 import { resampleBicubic, type RgbImage } from './resample.ts';
@@ -63,18 +64,18 @@ export async function readClipImageSettings(directory: string): Promise<ClipImag
  * @returns 3 × height × width of the crop. Areas outside a smaller image are black before normalization.
  */
 export function clipImageOf(image: RgbImage, settings: ClipImageSettings): Float32Array {
-  const { crop, factor, mean, deviation: spread } = settings;
+  const { crop, factor, mean } = settings;
   const { data, width, height } = scaled(image, settings.shortestEdge);
   const left = Math.floor((width - crop.width) / 2);
   const top = Math.floor((height - crop.height) / 2);
   const values = new Float32Array(3 * crop.width * crop.height);
   let at = 0;
-  for (let channel = 0; channel < 3; channel++) {
+  for (const [channel, [channelMean, deviation]] of pairUp(mean, settings.deviation).entries()) {
     for (let y = top; y < top + crop.height; y++) {
       for (let x = left; x < left + crop.width; x++) {
         const isInside = x >= 0 && x < width && y >= 0 && y < height;
-        const value = isInside ? data[(y * width + x) * 3 + channel]! * factor : 0;
-        values[at++] = (Math.fround(value) - mean[channel]!) / spread[channel]!;
+        const value = isInside ? byteAt(data, (y * width + x) * 3 + channel) * factor : 0;
+        values[at++] = (Math.fround(value) - channelMean) / deviation;
       }
     }
   }

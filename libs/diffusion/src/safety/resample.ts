@@ -1,3 +1,4 @@
+import { byteAt } from '@darkroom/core';
 /**
  * Resizes images like Pillow, to the bit: bicubic (a = −0.5) with its support widened for downscaling, first
  * horizontally and then vertically, each in fixed point and rounded to 8 bits.
@@ -31,9 +32,9 @@ function scaleAcross({ data, width: before, height }: RgbImage, width: number): 
   const windows = windowsOf(before, width);
   const scaled = new Uint8Array(width * height * 3);
   for (let y = 0; y < height; y++) {
-    for (let x = 0; x < width; x++) {
-      const from = (y * before + windows[x]!.first) * 3;
-      weigh(data, { from, stride: 3, weights: windows[x]!.weights }, scaled, (y * width + x) * 3);
+    for (const [x, { first, weights }] of windows.entries()) {
+      const from = (y * before + first) * 3;
+      weigh(data, { from, stride: 3, weights }, scaled, (y * width + x) * 3);
     }
   }
   return { data: scaled, width, height };
@@ -42,10 +43,10 @@ function scaleAcross({ data, width: before, height }: RgbImage, width: number): 
 function scaleDown({ data, width, height: before }: RgbImage, height: number): RgbImage {
   const windows = windowsOf(before, height);
   const scaled = new Uint8Array(width * height * 3);
-  for (let y = 0; y < height; y++) {
+  for (const [y, { first, weights }] of windows.entries()) {
     for (let x = 0; x < width; x++) {
-      const from = (windows[y]!.first * width + x) * 3;
-      weigh(data, { from, stride: width * 3, weights: windows[y]!.weights }, scaled, (y * width + x) * 3);
+      const from = (first * width + x) * 3;
+      weigh(data, { from, stride: width * 3, weights }, scaled, (y * width + x) * 3);
     }
   }
   return { data: scaled, width, height };
@@ -60,7 +61,7 @@ function weigh(
 ): void {
   for (let color = 0; color < 3; color++) {
     let sum = one / 2;
-    for (let tap = 0; tap < weights.length; tap++) sum += data[from + tap * stride + color]! * weights[tap]!;
+    for (const [tap, weight] of weights.entries()) sum += byteAt(data, from + tap * stride + color) * weight;
     target[at + color] = Math.min(Math.max(Math.floor(sum / one), 0), 255);
   }
 }

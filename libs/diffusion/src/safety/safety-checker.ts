@@ -4,7 +4,7 @@
  * Source: diffusers `StableDiffusionSafetyChecker` and `OnnxStableDiffusionPipeline`, with the graph of diffusers'
  * exporter: inputs `clip_input` and `images`, outputs `out_images` and `has_nsfw_concepts`.
  */
-import { DarkroomError, type RowOutput } from '@darkroom/core';
+import { DarkroomError, type RowOutput, valueOfKey } from '@darkroom/core';
 import type { LoadedSession } from '@darkroom/runtime';
 import type { LoadedGraph } from '../onnx/load-graph.ts';
 import { modelFileError } from '@darkroom/runtime/model-file';
@@ -84,7 +84,7 @@ export class SafetyChecker {
       },
       images: { data: Float32Array.from(data, (value) => value / 255), dims: [1, height, width, 3] },
     };
-    const found = (await this.#session.runUntyped(feeds, [verdict])).get(verdict)!;
+    const found = valueOfKey(await this.#session.runUntyped(feeds, [verdict]), verdict);
     if (found.data.length !== 1) {
       const message = `the safety checker returned ${found.data.length} verdicts for one image`;
       throw new DarkroomError('engine_failed', 'diffusion.check', message);

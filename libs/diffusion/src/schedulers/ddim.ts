@@ -5,6 +5,7 @@
  * Known limits: eta is 0, so `fillNoise` is never called.
  */
 
+import { itemAt, numberAt } from '@darkroom/core';
 import { createNoiseSchedule, spacedTimesteps } from './sigmas.ts';
 import { createOriginalEstimate, levelsOfAlpha } from './original-estimate.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
@@ -21,16 +22,17 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
   const spacing = { ...config, timestepSpacing: timestepSpacing ?? ('leading' as const) };
   const timesteps = spacedTimesteps(spacing, { count: numInferenceSteps, round: roundHalfEven });
   const { alphasCumprod } = createNoiseSchedule(config);
-  if (timesteps[0]! >= numTrainTimesteps) {
+  const first = itemAt(timesteps, 0);
+  if (first >= numTrainTimesteps) {
     throw new RangeError(
       `${numInferenceSteps} steps of leading spacing with offset ${config.stepsOffset} start at timestep ` +
-        `${timesteps[0]!}, beyond the last of the model, ${numTrainTimesteps - 1}; use fewer steps`,
+        `${first}, beyond the last of the model, ${numTrainTimesteps - 1}; use fewer steps`,
     );
   }
-  if (config.predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
+  if (config.predictionType === 'epsilon' && itemAt(alphasCumprod, first) === 0) {
     throw new RangeError('ddim cannot start from zero terminal SNR with a model that predicts noise');
   }
-  const finalAlphaCumprod = (config.setAlphaToOne ?? true) ? 1 : alphasCumprod[0]!;
+  const finalAlphaCumprod = (config.setAlphaToOne ?? true) ? 1 : itemAt(alphasCumprod, 0);
   // As in diffusers, not the next entry of timesteps: the two differ with linspace spacing and with offsets.
   const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
   const clipLimit = (config.clipSample ?? true) ? config.clipSampleRange : Number.POSITIVE_INFINITY;
@@ -39,13 +41,13 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
   return {
     timesteps,
     initNoiseSigma: 1,
-    levelsAt: (stepIndex) => levelsOfAlpha(alphasCumprod[timesteps[stepIndex]!]!),
+    levelsAt: (stepIndex) => levelsOfAlpha(itemAt(alphasCumprod, itemAt(timesteps, stepIndex))),
     step(arrays, stepIndex) {
       const { modelOutput, sample, predictedOriginal } = arrays;
-      const timestep = timesteps[stepIndex]!;
+      const timestep = itemAt(timesteps, stepIndex);
       const previous = timestep - distance;
-      const alphaCumprod = alphasCumprod[timestep]!;
-      const previousAlphaCumprod = previous >= 0 ? alphasCumprod[previous]! : finalAlphaCumprod;
+      const alphaCumprod = itemAt(alphasCumprod, timestep);
+      const previousAlphaCumprod = previous >= 0 ? itemAt(alphasCumprod, previous) : finalAlphaCumprod;
       const signal = Math.sqrt(alphaCumprod);
       const noise = Math.sqrt(1 - alphaCumprod);
       const previousSignal = Math.sqrt(previousAlphaCumprod);
@@ -56,8 +58,8 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
       const noiseOfSample = (1 - signal * ofSample) / noise;
       const noiseOfOutput = (-signal * ofOutput) / noise;
       for (let index = 0; index < sample.length; index++) {
-        const epsilon = noiseOfSample * sample[index]! + noiseOfOutput * modelOutput[index]!;
-        sample[index] = previousSignal * predictedOriginal[index]! + previousNoise * epsilon;
+        const epsilon = noiseOfSample * numberAt(sample, index) + noiseOfOutput * numberAt(modelOutput, index);
+        sample[index] = previousSignal * numberAt(predictedOriginal, index) + previousNoise * epsilon;
       }
     },
   };

@@ -11,6 +11,7 @@
  * after `set_begin_index(0)`.
  */
 
+import { itemAt, numberAt } from '@darkroom/core';
 import { createOriginalEstimate, levelsOf } from './original-estimate.ts';
 import { createSolverGrid } from './sigmas.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
@@ -45,11 +46,11 @@ export function createDpmSolverMultistepScheduler(
   return {
     timesteps,
     initNoiseSigma: 1,
-    levelsAt: (stepIndex) => levelsOf(sigmas[stepIndex]!),
+    levelsAt: (stepIndex) => levelsOf(itemAt(sigmas, stepIndex)),
     step(arrays, stepIndex) {
       const { sample, predictedOriginal, fillNoise } = arrays;
-      const sigma = sigmas[stepIndex]!;
-      const next = sigmas[stepIndex + 1]!;
+      const sigma = itemAt(sigmas, stepIndex);
+      const next = itemAt(sigmas, stepIndex + 1);
       const { signal, noise: noiseLevel } = levelsOf(sigma);
       const { signal: nextSignal, noise: nextNoiseLevel } = levelsOf(next);
       // The paper's step size h is a difference of lambda = −log(sigma), so exp(−h) is the ratio of the sigmas. The
@@ -60,7 +61,7 @@ export function createDpmSolverMultistepScheduler(
       const noiseFactor = isSde ? nextNoiseLevel * Math.sqrt(1 - decay * decay) : 0;
       const isFirstOrder = stepIndex === skippedSteps || (stepIndex === timesteps.length - 1 && isFirstOrderAtEnd);
       // Factor of the extrapolation beyond the current estimate: 0.5 · h / h_0, where h_0 is the previous step's h.
-      const trend = isFirstOrder ? 0 : (0.5 * Math.log(sigma / next)) / Math.log(sigmas[stepIndex - 1]! / sigma);
+      const trend = isFirstOrder ? 0 : (0.5 * Math.log(sigma / next)) / Math.log(itemAt(sigmas, stepIndex - 1) / sigma);
       if (earlier.length !== sample.length) earlier = new Float32Array(sample.length);
       if (noise.length !== sample.length) noise = new Float32Array(sample.length);
       // Draw noise even if its factor is 0 (at a final sigma of 0): the generator's state must equal torch's.
@@ -68,9 +69,10 @@ export function createDpmSolverMultistepScheduler(
 
       estimateOriginal(arrays, signal, noiseLevel);
       for (let index = 0; index < sample.length; index++) {
-        const original = predictedOriginal[index]!;
-        const extrapolated = original + trend * (original - earlier[index]!);
-        sample[index] = sampleFactor * sample[index]! + originalFactor * extrapolated + noiseFactor * noise[index]!;
+        const original = numberAt(predictedOriginal, index);
+        const extrapolated = original + trend * (original - numberAt(earlier, index));
+        sample[index] =
+          sampleFactor * numberAt(sample, index) + originalFactor * extrapolated + noiseFactor * numberAt(noise, index);
         earlier[index] = original;
       }
     },

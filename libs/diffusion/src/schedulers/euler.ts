@@ -8,6 +8,7 @@
  * Latents have the scale x0 + sigma·noise, so the model's input is scaled down at each step.
  */
 
+import { itemAt, lastItem, numberAt } from '@darkroom/core';
 import type { SchedulerConfig, SchedulerName } from './config/scheduler-config.ts';
 import { originalWeights } from './original-estimate.ts';
 import { createNoiseSchedule } from './sigmas.ts';
@@ -26,18 +27,18 @@ export function createEulerScheduler(
   // The ancestral class has no options for sigmas.
   const fields = isAncestral ? { ...config, sigmaSchedule: null, finalSigmasType: 'zero' as const } : config;
   const { timesteps, sigmas } = createGrid(fields, numInferenceSteps);
-  const maxSigma = sigmas[0]!;
+  const maxSigma = itemAt(sigmas, 0);
   let noise = new Float32Array(0);
 
   return {
     timesteps,
     // Leading spacing does not start at the last timestep, so the first latents contain some signal.
     initNoiseSigma: config.timestepSpacing === 'leading' ? Math.hypot(maxSigma, 1) : maxSigma,
-    levelsAt: (stepIndex) => ({ signal: 1, noise: sigmas[stepIndex]! }),
-    inputScaleAt: (stepIndex) => 1 / Math.sqrt(sigmas[stepIndex]! ** 2 + 1),
+    levelsAt: (stepIndex) => ({ signal: 1, noise: itemAt(sigmas, stepIndex) }),
+    inputScaleAt: (stepIndex) => 1 / Math.sqrt(itemAt(sigmas, stepIndex) ** 2 + 1),
     step({ modelOutput, sample, predictedOriginal, fillNoise }, stepIndex) {
-      const sigma = sigmas[stepIndex]!;
-      const next = sigmas[stepIndex + 1]!;
+      const sigma = itemAt(sigmas, stepIndex);
+      const next = itemAt(sigmas, stepIndex + 1);
       // Splits the next noise level into fresh noise (up) and the level that the step goes down to.
       const up = isAncestral ? Math.sqrt((next ** 2 * (sigma ** 2 - next ** 2)) / sigma ** 2) : 0;
       const down = isAncestral ? Math.sqrt(next ** 2 - up ** 2) : next;
@@ -50,11 +51,11 @@ export function createEulerScheduler(
       if (isAncestral) fillNoise(noise);
 
       for (let index = 0; index < sample.length; index++) {
-        const value = sample[index]!;
-        const original = (ofSample / scale) * value + ofOutput * modelOutput[index]!;
+        const value = numberAt(sample, index);
+        const original = (ofSample / scale) * value + ofOutput * numberAt(modelOutput, index);
         const derivative = (value - original) / sigma;
         predictedOriginal[index] = original;
-        sample[index] = value + derivative * change + noise[index]! * up;
+        sample[index] = value + derivative * change + numberAt(noise, index) * up;
       }
     },
   };
@@ -66,9 +67,9 @@ function createGrid(config: SchedulerConfig, count: number): SigmaGrid {
   let sigmas = timesteps.map((timestep) => interpolateSigma(trained, timestep));
   if (config.sigmaSchedule !== null) {
     const logSigmas = trained.map(Math.log);
-    sigmas = scheduledSigmas(config.sigmaSchedule, { sigmaMax: sigmas[0]!, sigmaMin: sigmas.at(-1)!, count });
+    sigmas = scheduledSigmas(config.sigmaSchedule, { sigmaMax: itemAt(sigmas, 0), sigmaMin: lastItem(sigmas), count });
     timesteps = sigmas.map((sigma) => Math.fround(sigmaToTimestep(sigma, logSigmas)));
   }
-  const last = config.finalSigmasType === 'zero' ? 0 : trained[0]!;
+  const last = config.finalSigmasType === 'zero' ? 0 : itemAt(trained, 0);
   return { timesteps, sigmas: Float32Array.from([...sigmas, last]) };
 }

@@ -8,6 +8,7 @@
  * Known limits: no `invert_sigmas`, no `stochastic_sampling`; `parseSchedulerConfig` refuses them.
  */
 
+import { itemAt, lastItem, numberAt } from '@darkroom/core';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, FlowGrid, SchedulerRule } from './scheduler.ts';
 import { scheduledSigmas, shiftedSigmas, type SigmaGrid } from './sigmas.ts';
@@ -25,13 +26,13 @@ export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): 
   return {
     timesteps,
     initNoiseSigma: 1,
-    levelsAt: (stepIndex) => ({ signal: 1 - sigmas[stepIndex]!, noise: sigmas[stepIndex]! }),
+    levelsAt: (stepIndex) => ({ signal: 1 - itemAt(sigmas, stepIndex), noise: itemAt(sigmas, stepIndex) }),
     step({ modelOutput, sample, predictedOriginal }, stepIndex) {
-      const sigma = sigmas[stepIndex]!;
-      const change = fround(sigmas[stepIndex + 1]! - sigma);
+      const sigma = itemAt(sigmas, stepIndex);
+      const change = fround(itemAt(sigmas, stepIndex + 1) - sigma);
       for (let index = 0; index < sample.length; index++) {
-        const value = sample[index]!;
-        const output = modelOutput[index]!;
+        const value = numberAt(sample, index);
+        const output = numberAt(modelOutput, index);
         predictedOriginal[index] = value - sigma * output;
         sample[index] = value + change * output;
       }
@@ -47,7 +48,7 @@ function createGrid(options: CreateSchedulerOptions): SigmaGrid {
   const even = flowGrid?.sigmas.map(fround) ?? evenSigmas(config, count);
   let sigmas = shiftedSigmas(even, { config, dynamicShift, round });
   if (sigmaSchedule !== null) {
-    sigmas = scheduledSigmas(sigmaSchedule, { sigmaMax: sigmas[0]!, sigmaMin: sigmas.at(-1)!, count });
+    sigmas = scheduledSigmas(sigmaSchedule, { sigmaMax: itemAt(sigmas, 0), sigmaMin: lastItem(sigmas), count });
   }
   const timesteps = flowGrid?.timesteps ?? sigmas.map((sigma) => fround(fround(sigma) * numTrainTimesteps));
   return { timesteps: timesteps.map(fround), sigmas: Float32Array.from([...sigmas, 0]) };
@@ -58,11 +59,12 @@ function createGrid(options: CreateSchedulerOptions): SigmaGrid {
  * here and to all sigmas again later: diffusers computes it this way, and models are tuned with it.
  */
 function evenSigmas({ shift, useDynamicShifting, numTrainTimesteps }: SchedulerConfig, count: number): number[] {
-  const [highest, lowest] = [1, fround(1 / numTrainTimesteps)].map((sigma) => {
+  const shifted = (sigma: number): number => {
     if (useDynamicShifting) return sigma;
     return fround(fround(fround(shift) * sigma) / fround(1 + fround(fround(shift - 1) * sigma)));
-  });
-  return linspace(highest! * numTrainTimesteps, lowest! * numTrainTimesteps, count).map(
+  };
+  const [highest, lowest] = [shifted(1), shifted(fround(1 / numTrainTimesteps))];
+  return linspace(highest * numTrainTimesteps, lowest * numTrainTimesteps, count).map(
     (timestep) => timestep / numTrainTimesteps,
   );
 }

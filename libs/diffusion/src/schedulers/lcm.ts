@@ -4,6 +4,7 @@
  * Source: Luo et al. 2023, "Latent Consistency Models", Algorithm 3 and appendix C; diffusers `LCMScheduler`.
  */
 
+import { itemAt, numberAt } from '@darkroom/core';
 import { createNoiseSchedule } from './sigmas.ts';
 import { createOriginalEstimate, levelsOfAlpha } from './original-estimate.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
@@ -26,7 +27,7 @@ export function createLcmScheduler(options: CreateSchedulerOptions): SchedulerRu
     betaEnd: config.betaEnd ?? 0.012,
     betaSchedule: config.betaSchedule ?? 'scaled_linear',
   });
-  if (config.predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
+  if (config.predictionType === 'epsilon' && alphasCumprod[itemAt(timesteps, 0)] === 0) {
     throw new RangeError('lcm cannot start from zero terminal SNR with a model that predicts noise');
   }
   const clipLimit = config.clipSample === true ? config.clipSampleRange : Number.POSITIVE_INFINITY;
@@ -36,13 +37,13 @@ export function createLcmScheduler(options: CreateSchedulerOptions): SchedulerRu
   return {
     timesteps,
     initNoiseSigma: 1,
-    levelsAt: (stepIndex) => levelsOfAlpha(alphasCumprod[timesteps[stepIndex]!]!),
+    levelsAt: (stepIndex) => levelsOfAlpha(itemAt(alphasCumprod, itemAt(timesteps, stepIndex))),
     step(arrays, stepIndex) {
       const { sample, predictedOriginal, fillNoise } = arrays;
-      const timestep = timesteps[stepIndex]!;
-      const alphaCumprod = alphasCumprod[timestep]!;
+      const timestep = itemAt(timesteps, stepIndex);
+      const alphaCumprod = itemAt(alphasCumprod, timestep);
       const isLast = stepIndex === timesteps.length - 1;
-      const nextAlphaCumprod = isLast ? 1 : alphasCumprod[timesteps[stepIndex + 1]!]!;
+      const nextAlphaCumprod = isLast ? 1 : itemAt(alphasCumprod, itemAt(timesteps, stepIndex + 1));
       const nextSignal = Math.sqrt(nextAlphaCumprod);
       const nextNoise = Math.sqrt(1 - nextAlphaCumprod);
       // The boundary condition: at timestep 0 the function is the identity.
@@ -55,9 +56,9 @@ export function createLcmScheduler(options: CreateSchedulerOptions): SchedulerRu
 
       estimateOriginal(arrays, Math.sqrt(alphaCumprod), Math.sqrt(1 - alphaCumprod));
       for (let index = 0; index < sample.length; index++) {
-        const denoised = out * predictedOriginal[index]! + skip * sample[index]!;
+        const denoised = out * numberAt(predictedOriginal, index) + skip * numberAt(sample, index);
         predictedOriginal[index] = denoised;
-        sample[index] = nextSignal * denoised + (isLast ? 0 : nextNoise * noise[index]!);
+        sample[index] = nextSignal * denoised + (isLast ? 0 : nextNoise * numberAt(noise, index));
       }
     },
   };

@@ -1,3 +1,4 @@
+import { numberAt } from '@darkroom/core';
 import type { PredictionType, SchedulerConfig } from './config/scheduler-config.ts';
 import type { NoiseLevels, SchedulerStepArguments } from './scheduler.ts';
 
@@ -50,7 +51,7 @@ export function createOriginalEstimate(config: SchedulerConfig, clipLimit = Infi
     const weights = originalWeights(predictionType, signal, noise);
     const { ofSample, ofOutput } = weights;
     for (let index = 0; index < sample.length; index++) {
-      const original = ofSample * sample[index]! + ofOutput * modelOutput[index]!;
+      const original = ofSample * numberAt(sample, index) + ofOutput * numberAt(modelOutput, index);
       predictedOriginal[index] = Math.min(Math.max(original, -limit), limit);
     }
     threshold?.(predictedOriginal);
@@ -68,16 +69,16 @@ function createDynamicThreshold(config: SchedulerConfig): (original: Float32Arra
   let sorted = new Float32Array(0);
   return (original) => {
     if (sorted.length !== original.length) sorted = new Float32Array(original.length);
-    for (let index = 0; index < original.length; index++) sorted[index] = Math.abs(original[index]!);
+    for (let index = 0; index < original.length; index++) sorted[index] = Math.abs(numberAt(original, index));
     sorted.sort();
     // torch.quantile interpolates linearly between the two nearest ranks.
     const rank = config.dynamicThresholdingRatio * (sorted.length - 1);
-    const below = sorted[Math.floor(rank)]!;
-    const quantile = below + (sorted[Math.ceil(rank)]! - below) * (rank - Math.floor(rank));
+    const below = numberAt(sorted, Math.floor(rank));
+    const quantile = below + (numberAt(sorted, Math.ceil(rank)) - below) * (rank - Math.floor(rank));
     // torch.clamp with a minimum above its maximum returns the maximum.
     const limit = Math.min(Math.max(quantile, 1), config.sampleMaxValue);
     for (let index = 0; index < original.length; index++) {
-      original[index] = Math.min(Math.max(original[index]!, -limit), limit) / limit;
+      original[index] = Math.min(Math.max(numberAt(original, index), -limit), limit) / limit;
     }
   };
 }

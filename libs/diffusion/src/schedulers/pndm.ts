@@ -14,6 +14,7 @@
  * which do not match the latents.
  */
 
+import { itemAt, numberAt, pairUp } from '@darkroom/core';
 import { createNoiseSchedule, spacedTimesteps } from './sigmas.ts';
 import { levelsOfAlpha, originalWeights } from './original-estimate.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
@@ -55,7 +56,7 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
     );
   }
   const { alphasCumprod } = createNoiseSchedule(config);
-  const finalAlphaCumprod = config.setAlphaToOne === true ? 1 : alphasCumprod[0]!;
+  const finalAlphaCumprod = config.setAlphaToOne === true ? 1 : itemAt(alphasCumprod, 0);
   const rungeKuttaCalls = skipPrkSteps ? 0 : RUNGE_KUTTA_CALLS;
   /** Noises of earlier steps, the newest first: at most the three that the rule needs besides the current one. */
   let earlier: Float32Array[] = [];
@@ -71,10 +72,10 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
 
   /** Returns the timesteps that a step starts and ends at; the start can differ from the timestep of the model call. */
   function stepBounds(call: number): { from: number; to: number } {
-    const timestep = timesteps[call]!;
+    const timestep = itemAt(timesteps, call);
     if (call < rungeKuttaCalls) {
       const isHalf = call % 2 === 0;
-      return { from: timesteps[call - (call % 4)]!, to: timestep - (isHalf ? Math.floor(distance / 2) : 0) };
+      return { from: itemAt(timesteps, call - (call % 4)), to: timestep - (isHalf ? Math.floor(distance / 2) : 0) };
     }
     if (isRepeatAt(call)) return { from: timestep + distance, to: timestep };
     return { from: timestep, to: timestep - distance };
@@ -83,13 +84,13 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
   return {
     timesteps,
     initNoiseSigma: 1,
-    levelsAt: (stepIndex) => levelsOfAlpha(alphasCumprod[timesteps[stepIndex]!]!),
+    levelsAt: (stepIndex) => levelsOfAlpha(itemAt(alphasCumprod, itemAt(timesteps, stepIndex))),
     step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const stage = stepIndex < rungeKuttaCalls ? stepIndex % 4 : undefined;
       const isRepeat = isRepeatAt(stepIndex);
       const { from, to } = stepBounds(stepIndex);
-      const alphaCumprod = alphasCumprod[from]!;
-      const nextAlphaCumprod = to >= 0 ? alphasCumprod[to]! : finalAlphaCumprod;
+      const alphaCumprod = itemAt(alphasCumprod, from);
+      const nextAlphaCumprod = to >= 0 ? itemAt(alphasCumprod, to) : finalAlphaCumprod;
       const signal = Math.sqrt(alphaCumprod);
       const noiseLevel = Math.sqrt(1 - alphaCumprod);
       // Equation 9.
@@ -98,29 +99,34 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
         -(nextAlphaCumprod - alphaCumprod) /
         (alphaCumprod * Math.sqrt(1 - nextAlphaCumprod) +
           Math.sqrt(alphaCumprod * (1 - alphaCumprod) * nextAlphaCumprod));
-      const alphaHere = alphasCumprod[timesteps[stepIndex]!]!;
+      const alphaHere = itemAt(alphasCumprod, itemAt(timesteps, stepIndex));
       const { ofSample, ofOutput } = originalWeights(predictionType, Math.sqrt(alphaHere), Math.sqrt(1 - alphaHere));
       const begins = stage === 0 || (skipPrkSteps && stepIndex === skippedSteps);
       if (begins) start = start.length === sample.length ? start : new Float32Array(sample.length);
       if (stage === 0) sum = sum.length === sample.length ? sum.fill(0) : new Float32Array(sample.length);
-      const weights = multistepWeights[earlier.length]!;
+      const [weight, ...olderWeights] = itemAt(multistepWeights, earlier.length);
+      const terms = pairUp(olderWeights, earlier);
+      const [newest = modelOutput] = earlier;
+      const stageWeight = stage === undefined ? 0 : itemAt(rungeKuttaWeights, stage);
 
       for (let index = 0; index < sample.length; index++) {
-        const output = modelOutput[index]!;
-        const value = sample[index]!;
+        const output = numberAt(modelOutput, index);
+        const value = numberAt(sample, index);
         predictedOriginal[index] = ofSample * value + ofOutput * output;
         if (begins) start[index] = value;
         let combined = output;
         if (stage !== undefined) {
-          sum[index]! += rungeKuttaWeights[stage]! * output;
-          if (stage === 3) combined = sum[index]!;
+          const total = numberAt(sum, index) + stageWeight * output;
+          sum[index] = total;
+          // Reads the sum again: it is rounded to float32.
+          if (stage === 3) combined = numberAt(sum, index);
         } else if (isRepeat) {
-          combined = (output + earlier[0]![index]!) / 2;
+          combined = (output + numberAt(newest, index)) / 2;
         } else {
-          combined = weights[0] * output;
-          for (let age = 1; age < weights.length; age++) combined += weights[age]! * earlier[age - 1]![index]!;
+          combined = weight * output;
+          for (const [older, noise] of terms) combined += older * numberAt(noise, index);
         }
-        const base = stage !== undefined || isRepeat ? start[index]! : value;
+        const base = stage !== undefined || isRepeat ? numberAt(start, index) : value;
         const epsilon = predictionType === 'v_prediction' ? signal * combined + noiseLevel * base : combined;
         sample[index] = sampleFactor * base + noiseFactor * epsilon;
       }
@@ -139,7 +145,8 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
 
   /** Stores a noise as the newest, replacing the oldest if the history is full. */
   function remember(noise: Float32Array): void {
-    const target = earlier.length === MAX_EARLIER_NOISES ? earlier.pop()! : new Float32Array(noise.length);
+    const oldest = earlier.length === MAX_EARLIER_NOISES ? earlier.pop() : undefined;
+    const target = oldest ?? new Float32Array(noise.length);
     target.set(noise);
     earlier.unshift(target);
   }
@@ -160,11 +167,11 @@ export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerR
 function createTimesteps(config: SchedulerConfig, count: number, distance: number): number[] {
   const spacing = { ...config, timestepSpacing: config.timestepSpacing ?? ('leading' as const) };
   const even = spacedTimesteps(spacing, { count, round: roundHalfEven });
-  if (config.skipPrkSteps) return even.length === 1 ? even : [even[0]!, even[1]!, ...even.slice(1)];
+  // The second call is repeated.
+  if (config.skipPrkSteps) return [...even.slice(0, 2), ...even.slice(1)];
   const half = Math.floor(distance / 2);
-  // Timesteps of Runge-Kutta between the four highest: each end of a step once, its middle twice.
-  const [first, second, third, fourth] = even as [number, number, number, number];
-  const middles = [second, third, fourth].map((timestep) => timestep + half);
-  const rungeKutta = [first, middles[0]!, middles[0]!, second, second, middles[1]!, middles[1]!, third, third];
-  return [...rungeKutta, middles[2]!, middles[2]!, fourth, ...even.slice(3)];
+  // Timesteps of Runge-Kutta between the four highest: the ends of a step once each, its middle twice.
+  const steps = pairUp(even.slice(0, 3), even.slice(1, 4));
+  const rungeKutta = steps.flatMap(([start, end]) => [start, end + half, end + half, end]);
+  return [...rungeKutta, ...even.slice(3)];
 }

@@ -1,3 +1,4 @@
+import { numberAt } from '@darkroom/core';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 
 /** A row's position in its schedule: plain data, safe for structured clone. */
@@ -125,7 +126,7 @@ export class Scheduler {
     target.set(sample, targetOffset); // Throws if it does not fit; writing by index would not.
     const scale = this.#rule.inputScaleAt?.(this.#skippedSteps + this.#stepIndex);
     if (scale === undefined) return;
-    for (let index = 0; index < sample.length; index++) target[targetOffset + index] = sample[index]! * scale;
+    for (let index = 0; index < sample.length; index++) target[targetOffset + index] = numberAt(sample, index) * scale;
   }
 
   /** Writes finished latents with the noise level of the current step; without noise once all steps are done. */
@@ -134,7 +135,8 @@ export class Scheduler {
     const levels = isDone ? { signal: 1, noise: 0 } : this.#rule.levelsAt(this.#skippedSteps + this.#stepIndex);
     const [signal, noiseLevel] = [Math.fround(levels.signal), Math.fround(levels.noise)];
     for (let index = 0; index < target.length; index++) {
-      target[index] = Math.fround(signal * original[index]!) + Math.fround(noiseLevel * noise[index]!);
+      target[index] =
+        Math.fround(signal * numberAt(original, index)) + Math.fround(noiseLevel * numberAt(noise, index));
     }
   }
 

@@ -6,6 +6,7 @@
  * good digits in float32, and the first sigma of every image comes from the last ᾱ.
  */
 
+import { itemAt, lastItem } from '@darkroom/core';
 import { symmetricBetaQuantile } from './beta-quantile.ts';
 import type { SchedulerConfig, SigmaSchedule } from './config/scheduler-config.ts';
 import { linspace, roundHalfEven } from './numpy.ts';
@@ -83,15 +84,15 @@ function cosineAlphaBar(time: number): number {
  */
 function rescaleZeroTerminalSnr(betas: Float32Array): Float32Array {
   const roots = cumulativeProduct(betas).map(Math.sqrt);
-  const first = roots[0]!;
-  const last = roots.at(-1)!;
+  const first = itemAt(roots, 0);
+  const last = lastItem(roots);
   const factor = fround(first / fround(first - last));
   const alphasCumprod = roots.map((root) => {
     const shifted = fround(fround(root - last) * factor);
     return shifted * shifted;
   });
   return alphasCumprod.map((alphaCumprod, index) => {
-    const alpha = index === 0 ? alphaCumprod : fround(alphaCumprod / alphasCumprod[index - 1]!);
+    const alpha = index === 0 ? alphaCumprod : fround(alphaCumprod / itemAt(alphasCumprod, index - 1));
     return 1 - alpha;
   });
 }
@@ -156,11 +157,11 @@ export function spacedTimesteps(
 /** Returns the sigma at a timestep, like `numpy.interp`: interpolates linearly, and clamps to the ends outside. */
 export function interpolateSigma(sigmas: Float32Array, timestep: number): number {
   const last = sigmas.length - 1;
-  if (timestep <= 0) return sigmas[0]!;
-  if (timestep >= last) return sigmas[last]!;
+  if (timestep <= 0) return itemAt(sigmas, 0);
+  if (timestep >= last) return itemAt(sigmas, last);
   const below = Math.floor(timestep);
-  const slope = sigmas[below + 1]! - sigmas[below]!;
-  return slope * (timestep - below) + sigmas[below]!;
+  const slope = itemAt(sigmas, below + 1) - itemAt(sigmas, below);
+  return slope * (timestep - below) + itemAt(sigmas, below);
 }
 
 /** Returns `count` sigmas of a schedule from `sigmaMax` down to `sigmaMin`; only `sigmaMax` if `count` is 1. */
@@ -196,8 +197,8 @@ export function sigmaToTimestep(sigma: number, logSigmas: Float32Array): number 
   const logSigma = Math.log(Math.max(sigma, MIN_SIGMA));
   const above = logSigmas.findIndex((candidate) => candidate > logSigma);
   const low = Math.min(Math.max((above === -1 ? logSigmas.length : above) - 1, 0), logSigmas.length - 2);
-  const lowLog = logSigmas[low]!;
-  const weight = (lowLog - logSigma) / Math.fround(lowLog - logSigmas[low + 1]!);
+  const lowLog = itemAt(logSigmas, low);
+  const weight = (lowLog - logSigma) / Math.fround(lowLog - itemAt(logSigmas, low + 1));
   const clipped = Math.min(Math.max(weight, 0), 1);
   return (1 - clipped) * low + clipped * (low + 1);
 }
@@ -231,13 +232,13 @@ export function createSolverGrid(config: SchedulerConfig, options: CreateSolverG
   } else {
     const logSigmas = trained.map(Math.log);
     const round = sigmaSchedule === 'karras' && roundsKarras ? roundHalfEven : Math.trunc;
-    sigmas = scheduledSigmas(sigmaSchedule, { sigmaMax: trained.at(-1)!, sigmaMin: trained[0]!, count });
+    sigmas = scheduledSigmas(sigmaSchedule, { sigmaMax: lastItem(trained), sigmaMin: itemAt(trained, 0), count });
     timesteps = sigmas.map((sigma) => round(sigmaToTimestep(sigma, logSigmas)));
   }
-  if (sigmas.some((sigma, index) => index > 0 && sigma >= sigmas[index - 1]!)) {
+  if (sigmas.some((sigma, index) => index > 0 && sigma >= itemAt(sigmas, index - 1))) {
     throw new RangeError(`${count} steps put two on one timestep of this model; use fewer steps`);
   }
-  const last = config.finalSigmasType === 'zero' ? 0 : trained[0]!;
+  const last = config.finalSigmasType === 'zero' ? 0 : itemAt(trained, 0);
   return { timesteps, sigmas: Float32Array.from([...sigmas, last]) };
 }
 
@@ -260,7 +261,7 @@ export function shiftedSigmas(sigmas: readonly number[], options: ShiftOptions):
   const shifted = sigmas.map(createShift(options));
   if (config.shiftTerminal === null) return shifted;
   const rests = shifted.map((sigma) => round(1 - sigma));
-  const scale = round(rests.at(-1)! / round(1 - config.shiftTerminal));
+  const scale = round(lastItem(rests) / round(1 - config.shiftTerminal));
   return rests.map((rest) => round(1 - round(rest / scale)));
 }
 

@@ -10,6 +10,7 @@
  * Known limits: no `solver_p`; prescribed sigmas and timesteps are refused.
  */
 
+import { itemAt, lastItem, numberAt, pairUp } from '@darkroom/core';
 import { createOriginalEstimate, levelsOf } from './original-estimate.ts';
 import { createSolverGrid, shiftedSigmas, type SigmaGrid } from './sigmas.ts';
 import { linspace } from './numpy.ts';
@@ -47,10 +48,10 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
   return {
     timesteps,
     initNoiseSigma: 1,
-    levelsAt: (stepIndex) => levels[stepIndex]!,
+    levelsAt: (stepIndex) => itemAt(levels, stepIndex),
     step(arrays, stepIndex) {
       const { modelOutput, sample, predictedOriginal } = arrays;
-      const { signal, noise } = levels[stepIndex]!;
+      const { signal, noise } = itemAt(levels, stepIndex);
       const { ofSample, ofOutput } = estimateOriginal(arrays, signal, noise);
       if (converted.length !== sample.length) converted = new Float32Array(sample.length);
       if (startOfLast.length !== sample.length) startOfLast = new Float32Array(sample.length);
@@ -59,8 +60,8 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
       const noiseOfOutput = (-signal * ofOutput) / noise;
       for (let index = 0; index < sample.length; index++) {
         converted[index] = predictX0
-          ? predictedOriginal[index]!
-          : noiseOfSample * sample[index]! + noiseOfOutput * modelOutput[index]!;
+          ? numberAt(predictedOriginal, index)
+          : noiseOfSample * numberAt(sample, index) + noiseOfOutput * numberAt(modelOutput, index);
       }
 
       const isCorrected = stepIndex > skippedSteps && !config.disableCorrector.includes(stepIndex - 1);
@@ -74,25 +75,23 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
         order: orderAt(stepIndex),
         isCorrector: false,
       });
+      const correctorTerms = termsOf(corrector?.ofOutputs ?? [], earlier);
+      const predictorTerms = termsOf(predictor.ofOutputs, [converted, ...earlier]);
       for (let index = 0; index < sample.length; index++) {
-        const here = converted[index]!;
         if (corrector !== undefined) {
-          let corrected = corrector.ofSample * startOfLast[index]! + corrector.ofTarget * here;
-          for (let age = 0; age < corrector.ofOutputs.length; age++) {
-            corrected += corrector.ofOutputs[age]! * earlier[age]![index]!;
-          }
+          const here = numberAt(converted, index);
+          let corrected = corrector.ofSample * numberAt(startOfLast, index) + corrector.ofTarget * here;
+          for (const [weight, output] of correctorTerms) corrected += weight * numberAt(output, index);
           sample[index] = corrected;
         }
-        startOfLast[index] = sample[index]!;
-        let next = predictor.ofSample * sample[index]! + predictor.ofOutputs[0]! * here;
-        for (let age = 1; age < predictor.ofOutputs.length; age++) {
-          next += predictor.ofOutputs[age]! * earlier[age - 1]![index]!;
-        }
+        startOfLast[index] = numberAt(sample, index);
+        let next = predictor.ofSample * numberAt(sample, index);
+        for (const [weight, output] of predictorTerms) next += weight * numberAt(output, index);
         sample[index] = next;
       }
-      const oldest = earlier.length === config.solverOrder ? earlier.pop()! : new Float32Array(sample.length);
+      const oldest = earlier.length === config.solverOrder ? earlier.pop() : undefined;
       earlier.unshift(converted);
-      converted = oldest;
+      converted = oldest ?? new Float32Array(sample.length);
     },
     history: {
       lengthAt: (steps) => (steps === 0 ? 0 : Math.min(steps, config.solverOrder) + 1),
@@ -106,11 +105,17 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
   };
 }
 
+/** Returns each weight with the output that it applies to; both are in the same order. */
+function termsOf(weights: readonly number[], outputs: readonly Float32Array[]): [number, Float32Array][] {
+  return pairUp(weights, outputs.slice(0, weights.length));
+}
+
 function createFlowGrid({ config, numInferenceSteps: count, dynamicShift }: CreateSchedulerOptions): SigmaGrid {
   const { numTrainTimesteps } = config;
   const even = linspace(1, 1 / numTrainTimesteps, count + 1).slice(0, -1);
   const sigmas = shiftedSigmas(even, { config, dynamicShift, round: (value) => value });
-  if (Math.abs(sigmas[0]! - 1) < MIN_FLOW_SIGNAL) sigmas[0]! -= MIN_FLOW_SIGNAL;
+  const first = itemAt(sigmas, 0);
+  if (Math.abs(first - 1) < MIN_FLOW_SIGNAL) sigmas[0] = first - MIN_FLOW_SIGNAL;
   const timesteps = sigmas.map((sigma) => Math.trunc(sigma * numTrainTimesteps));
   return { timesteps, sigmas: Float32Array.from([...sigmas, 0]) };
 }
@@ -144,30 +149,27 @@ interface UniPcWeightsOptions {
 function uniPcWeights({ config, levels, to, order, isCorrector }: UniPcWeightsOptions): UniPcWeights {
   const { predictX0 } = config;
   const isBh1 = config.solverType === 'bh1';
-  const from = levels[to - 1]!;
-  const target = levels[to]!;
+  const from = itemAt(levels, to - 1);
+  const target = itemAt(levels, to);
   const start = logSnr(from);
   const step = logSnr(target) - start;
   const signedStep = predictX0 ? -step : step;
   const growth = Math.expm1(signedStep);
   const scale = predictX0 ? target.signal : target.noise;
   const ofSample = predictX0 ? target.noise / from.noise : target.signal / from.signal;
-  const ofOutputs = [-scale * growth];
+  let ofNewest = -scale * growth;
   // Without a second output there is no term in B(h), which may be infinite at the last step.
-  if (order === 1 && !isCorrector) return { ofSample, ofOutputs, ofTarget: 0 };
+  if (order === 1 && !isCorrector) return { ofSample, ofOutputs: [ofNewest], ofTarget: 0 };
 
   // Positions of the other outputs, in steps; each contributes its difference from the newest output, that of `from`.
-  const nodes = Array.from({ length: order - 1 }, (_, age) => (logSnr(levels[to - 2 - age]!) - start) / step);
+  const nodes = Array.from({ length: order - 1 }, (_, age) => (logSnr(itemAt(levels, to - 2 - age)) - start) / step);
   if (isCorrector) nodes.push(1);
   const shares = sharesOf(nodes, signedStep, isBh1);
   const factor = -scale * (isBh1 ? signedStep : growth);
-  for (const [index, node] of nodes.entries()) {
-    const weight = (factor * shares[index]!) / node;
-    ofOutputs[0]! -= weight;
-    ofOutputs.push(weight);
-  }
-  const ofTarget = isCorrector ? ofOutputs.pop()! : 0;
-  return { ofSample, ofOutputs, ofTarget };
+  const weights = pairUp(nodes, shares).map(([node, share]) => (factor * share) / node);
+  for (const weight of weights) ofNewest -= weight;
+  if (!isCorrector) return { ofSample, ofOutputs: [ofNewest, ...weights], ofTarget: 0 };
+  return { ofSample, ofOutputs: [ofNewest, ...weights.slice(0, -1)], ofTarget: lastItem(weights) };
 }
 
 /** Returns λ = log(signal / noise), UniPC's time variable. */
@@ -194,13 +196,13 @@ function sharesOf(nodes: readonly number[], signedStep: number, isBh1: boolean):
 /** Solves Σ x[j]·nodes[j]^k = values[k] for all k (Golub and Van Loan, "Matrix Computations", Algorithm 4.6.2). */
 function solveVandermonde(nodes: readonly number[], values: readonly number[]): number[] {
   const last = nodes.length - 1;
-  const solution = [...values];
+  const x = [...values];
   for (let k = 0; k < last; k++) {
-    for (let index = last; index > k; index--) solution[index]! -= nodes[k]! * solution[index - 1]!;
+    for (let j = last; j > k; j--) x[j] = itemAt(x, j) - itemAt(nodes, k) * itemAt(x, j - 1);
   }
   for (let k = last - 1; k >= 0; k--) {
-    for (let index = k + 1; index <= last; index++) solution[index]! /= nodes[index]! - nodes[index - k - 1]!;
-    for (let index = k; index < last; index++) solution[index]! -= solution[index + 1]!;
+    for (let j = k + 1; j <= last; j++) x[j] = itemAt(x, j) / (itemAt(nodes, j) - itemAt(nodes, j - k - 1));
+    for (let j = k; j < last; j++) x[j] = itemAt(x, j) - itemAt(x, j + 1);
   }
-  return solution;
+  return x;
 }

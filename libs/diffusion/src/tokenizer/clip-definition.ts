@@ -47,12 +47,14 @@ function parseMerges(text: string): string[][] {
 function createDefinition(vocabulary: Vocabulary, merges: string[][], config: TokenizerConfig) {
   const { bos_token: start = '', eos_token: end = '', unk_token: unknown = '', pad_token: padding } = config;
   const special = new Set([start, end, unknown, padding]);
+  const ids = new Map(Object.entries(vocabulary));
   const escaped = [start, end].map((token) => token.replace(/[|\\{}()[\]^$+*?.]/gu, '\\$&'));
   return {
     version: '1.0',
-    added_tokens: [...special]
-      .filter((token) => Object.hasOwn(vocabulary, token))
-      .map((content) => ({ id: vocabulary[content]!, content, ...plainToken })),
+    added_tokens: [...special].flatMap((content) => {
+      const id = ids.get(content);
+      return id === undefined ? [] : [{ id, content, ...plainToken }];
+    }),
     normalizer: {
       type: 'Sequence',
       normalizers: [

@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 /**
  * SentencePiece's table of replacements (`precompiled_charsmap`), which T5 normalizes texts with.
  * `@huggingface/tokenizers` uses Unicode's NFKC instead, which differs: for example, the table preserves the joiners of
@@ -49,7 +50,7 @@ export function createCharsmapNormalizer(charsmap: string): (text: string) => st
  * longest; transformers, whose tokenizers models are used with, takes the shortest.
  */
 function findShortestKey(trie: Uint32Array, bytes: Uint8Array): number | undefined {
-  let node = offsetOf(trie[0]!);
+  let node = offsetOf(itemAt(trie, 0));
   for (const byte of bytes) {
     if (byte === 0) return undefined;
     node ^= byte;

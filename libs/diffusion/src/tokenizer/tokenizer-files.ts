@@ -108,7 +108,7 @@ export async function readTokenizerFiles(
   const ids = new Map(Array.isArray(vocab) ? vocab.map(([piece], id) => [piece, id]) : Object.entries(vocab));
   for (const { content, id } of definition.added_tokens) ids.set(content, id);
   const idOf = (field: 'bos_token' | 'eos_token' | 'pad_token'): number => {
-    const id = ids.get(config[field]!);
+    const id = ids.get(config[field] ?? '');
     if (id !== undefined) return id;
     throw modelFileError(fileOf(field), `${field}: ${JSON.stringify(config[field])} is not in the vocabulary`);
   };

@@ -3,6 +3,7 @@
  * graph has one input and one output, RGB in 0 … 1, with any names: like Optimum's exports of Swin2SR (`pixel_values`,
  * `reconstruction`), and exports of ESRGAN and similar models.
  */
+import { byteAt, itemAt, numberAt } from '@darkroom/core';
 import { type Upscale, type UpscaleTile, upscaleTilesOf } from '@darkroom/kinds';
 import type { OnnxSession } from '@darkroom/runtime';
 import { type LoadedGraph, tryGraph } from '../onnx/load-graph.ts';
@@ -59,8 +60,8 @@ export class Upscaler {
    */
   async upscaleTile({ image, target }: UpscaleJob, at: number): Promise<void> {
     const columns = upscaleTilesOf(image.width);
-    const across = columns[at % columns.length]!;
-    const down = upscaleTilesOf(image.height)[Math.floor(at / columns.length)]!;
+    const across = itemAt(columns, at % columns.length);
+    const down = itemAt(upscaleTilesOf(image.height), Math.floor(at / columns.length));
     const size = { width: across.to - across.from, height: down.to - down.from };
     const { data } = await this.run(cut(image, across, down), size);
     this.#paste(data, { target, targetWidth: image.width * this.upscale, across, down });
@@ -68,7 +69,7 @@ export class Upscaler {
 
   /** Runs the graph. @param sample 3 × height × width. */
   run(sample: Float32Array, { width, height }: { width: number; height: number }) {
-    const input = this.#session.inputs[0]!.name;
+    const input = itemAt(this.#session.inputs, 0).name;
     return this.#session.run({ [input]: { data: sample, dims: [1, 3, height, width] } });
   }
 
@@ -86,7 +87,7 @@ export class Upscaler {
         const from = (y - down.from * upscale) * width + (x - across.from * upscale);
         const to = (y * targetWidth + x) * 3;
         for (let color = 0; color < 3; color++) {
-          const value = Math.min(Math.max(sample[color * plane + from]!, 0), 1);
+          const value = Math.min(Math.max(numberAt(sample, color * plane + from), 0), 1);
           target[to + color] = roundHalfEven(Math.fround(value * 255));
         }
       }
@@ -101,7 +102,8 @@ function cut({ data, width }: RgbImage, across: UpscaleTile, down: UpscaleTile):
   let at = 0;
   for (let y = down.from; y < down.to; y++) {
     for (let x = across.from; x < across.to; x++, at++) {
-      for (let color = 0; color < 3; color++) sample[color * pixels + at] = data[(y * width + x) * 3 + color]! / 255;
+      for (let color = 0; color < 3; color++)
+        sample[color * pixels + at] = byteAt(data, (y * width + x) * 3 + color) / 255;
     }
   }
   return sample;

@@ -3,6 +3,7 @@
  * norms one after the other, each over tiles of a few rows plus overlap, with the mean and variance of the complete
  * image. diffusers' `AutoencoderKL.tiled_decode` normalizes each tile separately, and differs by tens of 255 levels.
  */
+import { itemAt, lastItem, nonEmpty, pairUp, valueOfKey } from '@darkroom/core';
 import { type FloatTensor, lengthOf, type OnnxSession, type TensorValue } from '@darkroom/runtime';
 import type { DecoderPart } from '../onnx/split-decoder.ts';
 import { GroupMoments } from './group-moments.ts';
@@ -35,12 +36,14 @@ const scoresPerPixel = 64;
  */
 export async function decodeInTiles(options: DecodeInTilesOptions): Promise<Float32Array> {
   const { parts, load, latents, latentDims } = options;
-  const planes = new Map<string, Plane>([[parts[0]!.inputs[0]!, { data: latents, dims: [1, ...latentDims] }]]);
+  const planes = new Map<string, Plane>([
+    [itemAt(itemAt(parts, 0).inputs, 0), { data: latents, dims: [1, ...latentDims] }],
+  ]);
   const norms = parts.flatMap((part) => part.norms);
   const moments = new Map(norms.map(({ of, groups }) => [of, new GroupMoments(groups)]));
   for (const [at, part] of parts.entries()) {
     // A part that is not tiled counts as one row.
-    const height = part.kind === 'whole' ? 1 : Math.min(...part.cut.map((name) => rowsOf(planes.get(name)!)));
+    const height = part.kind === 'whole' ? 1 : Math.min(...part.cut.map((name) => rowsOf(valueOfKey(planes, name))));
     const tiles = tilesOf(part, height, rowsPerTile(part, height, options));
     const later = new Set(parts.slice(at + 1).flatMap(({ inputs }) => inputs));
     const session = await load(part.write());
@@ -51,7 +54,7 @@ export async function decodeInTiles(options: DecodeInTilesOptions): Promise<Floa
     }
     for (const name of part.inputs) if (!later.has(name)) planes.delete(name);
   }
-  return planes.get(parts.at(-1)!.outputs[0]!)!.data;
+  return valueOfKey(planes, itemAt(lastItem(parts).outputs, 0)).data;
 }
 
 /** Returns the number of input rows per tile. */
@@ -99,12 +102,12 @@ interface RunPartOptions {
 
 async function runPart(session: OnnxSession, options: RunPartOptions): Promise<void> {
   const { part, height, tiles, later, planes, moments } = options;
-  const inputs = part.inputs.map((name) => ({ name, plane: planes.get(name)!, isCut: part.cut.includes(name) }));
+  const inputs = part.inputs.map((name) => ({ name, plane: valueOfKey(planes, name), isCut: part.cut.includes(name) }));
   const norms = normsOf(part, moments);
   // Inputs that no later part reads are overwritten with outputs from the top down; the next tile still needs some of
   // their rows.
   const spare = inputs.filter(({ name, isCut }) => isCut && !later.has(name)).map(({ plane }) => plane);
-  const names = [...new Set([...part.outputs, ...part.measured])];
+  const names = nonEmpty([...new Set([...part.outputs, ...part.measured])]);
 
   /** Returns the inputs of a tile, in the memory of an earlier tile's inputs. */
   function cut({ from, to }: Tile, into: Readonly<Record<string, TensorValue>> = {}): Record<string, TensorValue> {
@@ -122,7 +125,7 @@ async function runPart(session: OnnxSession, options: RunPartOptions): Promise<v
     const scale = integerScale(rowsOf(output), to - from);
     /** The tile's own rows in the output, without overlap. */
     const bounds = { first: (top - from) * scale, count: (bottom - top) * scale };
-    if (part.measured.includes(name)) moments.get(name)!.add(output, bounds);
+    if (part.measured.includes(name)) valueOfKey(moments, name).add(output, bounds);
     if (!part.outputs.includes(name)) return;
     const dims = withRows(output.dims, height * scale);
     if (bounds.count === rowsOf({ dims })) {
@@ -135,11 +138,11 @@ async function runPart(session: OnnxSession, options: RunPartOptions): Promise<v
   }
 
   // All tiles have the same size, so their input and output arrays are reused.
-  let feeds = cut(tiles[0]!);
+  let feeds = cut(itemAt(tiles, 0));
   const results = new Map<string, FloatTensor>();
   for (const [at, tile] of tiles.entries()) {
     const outputs = await session.runForAll({ ...norms, ...feeds }, names, results);
-    for (const [position, name] of names.entries()) results.set(name, outputs[position]!);
+    for (const [name, output] of pairUp(names, outputs)) results.set(name, output);
     const next = tiles[at + 1];
     if (next !== undefined) feeds = cut(next, feeds);
     for (const [name, output] of results) store(name, output, tile);
@@ -149,7 +152,7 @@ async function runPart(session: OnnxSession, options: RunPartOptions): Promise<v
 function normsOf({ norms }: DecoderPart, moments: RunPartOptions['moments']): Record<string, TensorValue> {
   const feeds: Record<string, TensorValue> = {};
   for (const { of, epsilon, mean, inverse } of norms) {
-    const { means, inverses } = moments.get(of)!.read(epsilon);
+    const { means, inverses } = valueOfKey(moments, of).read(epsilon);
     const dims = [1, means.length, 1];
     Object.assign(feeds, { [mean]: { data: means, dims }, [inverse]: { data: inverses, dims } });
   }

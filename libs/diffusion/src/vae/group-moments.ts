@@ -1,3 +1,4 @@
+import { numberAt } from '@darkroom/core';
 import type { FloatTensor } from '@darkroom/runtime';
 
 /**
@@ -44,11 +45,11 @@ function momentsOf(parts: readonly Float32Array[]): Moments {
   let sum = 0;
   for (const values of parts) {
     count += values.length;
-    for (let at = 0; at < values.length; at++) sum += values[at]!;
+    for (let at = 0; at < values.length; at++) sum += numberAt(values, at);
   }
   const mean = sum / count;
   let squares = 0;
-  for (const values of parts) for (let at = 0; at < values.length; at++) squares += (values[at]! - mean) ** 2;
+  for (const values of parts) for (let at = 0; at < values.length; at++) squares += (numberAt(values, at) - mean) ** 2;
   return { count, mean, squares };
 }
 

@@ -1,4 +1,5 @@
 /** Tests tiled decoding with exported decoders: the embedded model's, one with attention, one with 16 channels. */
+import { mapNonEmpty } from '@darkroom/core';
 import { cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -33,7 +34,7 @@ async function createDecoder({ path, factor }: { path: string; factor: number },
       ...part,
       async runForAll(feeds, outputs, into) {
         const results = await part.runForAll(feeds, outputs, into);
-        return results.map(({ data, dims }) => ({ data: data.map((value) => value * parts.error), dims }));
+        return mapNonEmpty(results, ({ data, dims }) => ({ data: data.map((value) => value * parts.error), dims }));
       },
       dispose: () => part.dispose().finally(() => (parts.disposed += 1)),
     };

@@ -1,3 +1,4 @@
+import { numberAt } from '@darkroom/core';
 import { lengthOf, type OnnxSession } from '@darkroom/runtime';
 import { ProtobufError } from '../onnx/protobuf-file.ts';
 import { type DecoderPart, splitDecoder, UnsplittableError } from '../onnx/split-decoder.ts';
@@ -88,7 +89,9 @@ export class VaeDecoder {
 function maxDifferenceOf(left: Float32Array, right: Float32Array): number {
   if (left.length !== right.length) return Infinity;
   let worst = 0;
-  for (const [at, value] of left.entries()) worst = Math.max(worst, Math.abs(clamp(value) - clamp(right[at]!)));
+  for (const [at, value] of left.entries()) {
+    worst = Math.max(worst, Math.abs(clamp(value) - clamp(numberAt(right, at))));
+  }
   return worst;
 }
 

@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import { lengthOf, type OnnxSession } from '@darkroom/runtime';
 import { tryGraph } from '../onnx/load-graph.ts';
 import type { LatentConfig } from '../model/config/latent-config.ts';
@@ -62,7 +63,7 @@ export class VaeEncoder {
    */
   async try(side: number): Promise<void> {
     const { file, session, latents } = this.#options;
-    const takes = `${session.inputs[0]!.name} [1, 3, ${side}, ${side}]`;
+    const takes = `${itemAt(session.inputs, 0).name} [1, 3, ${side}, ${side}]`;
     const run = () => this.#run(new Float32Array(3 * side * side), [1, 3, side, side]);
     const result = run();
     const small = side / latents.factor;
@@ -74,6 +75,6 @@ export class VaeEncoder {
 
   #run(image: Float32Array, dims: readonly number[]) {
     const { session } = this.#options;
-    return session.run({ [session.inputs[0]!.name]: { data: image, dims } });
+    return session.run({ [itemAt(session.inputs, 0).name]: { data: image, dims } });
   }
 }

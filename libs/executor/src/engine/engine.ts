@@ -8,6 +8,9 @@ import {
   DarkroomError,
   type Pipeline,
   type PipelineRow,
+  isNonEmpty,
+  mapNonEmpty,
+  type NonEmpty,
   type RowCheckpoint,
   type RowEvent,
   type RowRequest,
@@ -130,12 +133,12 @@ export class Engine<Row extends PipelineRow> {
     }
   }
 
-  async #takeStep(group: readonly TableRow<Row>[]): Promise<void> {
+  async #takeStep(group: NonEmpty<TableRow<Row>>): Promise<void> {
     const present = group.filter(({ row, owner }) => !owner.hasEnded && !row.isDone);
-    if (present.length > 0) {
-      const rows = present.map(({ row }) => row);
+    if (isNonEmpty(present)) {
+      const rows = mapNonEmpty(present, ({ row }) => row);
       // Read it before the step, which may change a row's shape.
-      const { shapeKey } = rows[0]!;
+      const { shapeKey } = rows[0];
       const { pipeline, now } = this.#options;
       const startedAtMs = now();
       const { modelRows, tokens, events, failures } = await stepRows(pipeline, rows);

@@ -2,7 +2,7 @@
  * The rows in the engine and the requests that wait for slots. First come, first served: no request overtakes an
  * earlier one. Rows of at most one request are partly admitted, so waiting requests hold no latents.
  */
-import { groupBy, type Pipeline, type PipelineRow, type RowRequest } from '@darkroom/core';
+import { groupBy, type NonEmpty, type Pipeline, type PipelineRow, type RowRequest } from '@darkroom/core';
 import type { EngineStatus } from '../executor.ts';
 
 /** A request that has not ended. */
@@ -111,7 +111,7 @@ export class RowTable<Row extends PipelineRow> {
   }
 
   /** Groups the rows by shape, the longest present shape first. */
-  groups(): TableRow<Row>[][] {
+  groups(): NonEmpty<TableRow<Row>>[] {
     return groupBy(this.#rows, ({ row }) => row.shapeKey);
   }
 }

@@ -1,4 +1,5 @@
-import type { Pipeline, PipelineRow, StepReport, TokenCounts } from '@darkroom/core';
+import { type NonEmpty, nonEmpty, type Pipeline, type PipelineRow } from '@darkroom/core';
+import type { StepReport, TokenCounts } from '@darkroom/core';
 
 /** Report of a step, with each error assigned to the rows it concerns. */
 type StepOutcome<Row> = Omit<StepReport<Row>, 'failures'> & { readonly failures: ReadonlyMap<Row, unknown> };
@@ -9,15 +10,15 @@ type StepOutcome<Row> = Omit<StepReport<Row>, 'failures'> & { readonly failures:
  */
 export async function stepRows<Row extends PipelineRow>(
   pipeline: Pick<Pipeline<Row>, 'step'>,
-  rows: readonly Row[],
+  rows: NonEmpty<Row>,
 ): Promise<StepOutcome<Row>> {
   try {
     return await pipeline.step(rows);
   } catch (error) {
-    if (rows.length === 1) return { modelRows: 0, events: new Map(), failures: new Map([[rows[0]!, error]]) };
+    if (rows.length === 1) return { modelRows: 0, events: new Map(), failures: new Map([[rows[0], error]]) };
     const middle = Math.ceil(rows.length / 2);
-    const first = await stepRows(pipeline, rows.slice(0, middle));
-    const second = await stepRows(pipeline, rows.slice(middle));
+    const first = await stepRows(pipeline, nonEmpty(rows.slice(0, middle)));
+    const second = await stepRows(pipeline, nonEmpty(rows.slice(middle)));
     return {
       modelRows: first.modelRows + second.modelRows,
       ...addTokens(first.tokens, second.tokens),

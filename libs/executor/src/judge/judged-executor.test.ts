@@ -2,6 +2,7 @@
 import { ChildProcess, spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { imageInput } from '@darkroom/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
 import { describeExecutor } from '../conformance/executor-conformance.ts';
@@ -43,22 +44,7 @@ async function open(options: Partial<JudgedExecutorOptions> = {}) {
 
 const request = (id: string, prompt: string, changes: object = {}) => ({
   id,
-  input: {
-    prompt,
-    negativePrompt: '',
-    width: 16,
-    height: 16,
-    n: 1,
-    numInferenceSteps: 4,
-    guidanceScale: 1,
-    guidanceRescale: 0,
-    seed: 7,
-    scheduler: 'own',
-    outputFormat: 'png',
-    outputCompression: 100,
-    previewEvery: 2,
-    ...changes,
-  },
+  input: { ...imageInput, prompt, scheduler: 'own', ...changes },
 });
 
 /** Returns the pids of the modules' processes. */

@@ -1,5 +1,6 @@
 /** Tests modules that draw, with valid and invalid output. They run built code: `npm run build` first. */
 import { fileURLToPath } from 'node:url';
+import { imageInput } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
 import { ModuleExecutor } from './module-executor.ts';
@@ -13,22 +14,7 @@ function open() {
   return { log, executor };
 }
 
-const image = (prompt: string, changes: object = {}) => ({
-  prompt,
-  negativePrompt: '',
-  width: 16,
-  height: 16,
-  n: 1,
-  numInferenceSteps: 4,
-  guidanceScale: 1,
-  guidanceRescale: 0,
-  seed: 7,
-  scheduler: 'own',
-  outputFormat: 'png',
-  outputCompression: 100,
-  previewEvery: 2,
-  ...changes,
-});
+const image = (prompt: string, changes: object = {}) => ({ ...imageInput, prompt, scheduler: 'own', ...changes });
 
 describe('an image', () => {
   it('emits steps, the requested previews, and pixels or a file', async () => {

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { ModelCard, PipelineComponent } from '@darkroom/core';
 import { encodeImage } from '@darkroom/imaging';
+import { imageInput } from '@darkroom/testing';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
 import { ProcessExecutor } from './process-executor.ts';
@@ -15,21 +16,15 @@ const maxSlots = 3;
 const large = { width: 256, height: 256, n: 2, numInferenceSteps: 200 };
 
 function request(id: string, changes: Record<string, unknown> = {}) {
+  const size = { width: 64, height: 64, numInferenceSteps: 6, guidanceScale: 3 };
   const input = {
-    prompt: `a cat on a blue background`,
-    negativePrompt: '',
-    width: 64,
-    height: 64,
-    n: 1,
-    numInferenceSteps: 6,
-    guidanceScale: 3,
-    seed: 1,
+    ...imageInput,
+    ...size,
+    prompt: 'a cat on a blue background',
     scheduler: 'dpmpp_2m',
-    outputFormat: 'png',
-    outputCompression: 100,
     previewEvery: 0,
   };
-  return { id, input: { ...input, ...changes } };
+  return { id, input: { ...input, seed: 1, ...changes } };
 }
 
 async function redPng(red: number): Promise<Uint8Array> {

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { loadPipeline } from '@darkroom/diffusion';
 import type { ModelCard, RowCheckpoint, RowRequest } from '@darkroom/core';
+import { imageInput } from '@darkroom/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
 import type { ExecutorEvent } from '../executor-event.ts';
@@ -26,21 +27,15 @@ const isStep =
     event.type === 'progress' && event.requestId === requestId && event.done >= step;
 
 function request(id: string, changes: Record<string, unknown> = {}, more: Partial<RowRequest> = {}) {
+  const size = { width: 64, height: 64, numInferenceSteps: 6, guidanceScale: 3 };
   const input = {
-    prompt: `a cat on a blue background`,
-    negativePrompt: '',
-    width: 64,
-    height: 64,
-    n: 1,
-    numInferenceSteps: 6,
-    guidanceScale: 3,
-    seed: 1,
+    ...imageInput,
+    ...size,
+    prompt: 'a cat on a blue background',
     scheduler: 'dpmpp_2m',
-    outputFormat: 'png',
-    outputCompression: 100,
     previewEvery: 0,
   };
-  return { id, input: { ...input, ...changes }, ...more };
+  return { id, input: { ...input, seed: 1, ...changes }, ...more };
 }
 
 describe.each(['in-process', 'process'] as const)('images in the %s executor', (kind) => {

@@ -1,4 +1,5 @@
 /** WebP: https://developers.google.com/speed/webp/docs/riff_container */
+import { byteAt } from '@darkroom/core';
 import type { ImageSize } from './image-refusal.ts';
 import { KeptParts } from './kept-parts.ts';
 import { broken, maxExifBytes, maxParts, maxProfileBytes, type StripResult } from './strip-result.ts';
@@ -34,7 +35,7 @@ export function stripWebp(file: Buffer): StripResult {
     const end = at + frameBytes + length + (length % 2);
     if (end > file.length) return broken;
     const data = file.subarray(at + frameBytes, at + frameBytes + length);
-    isAnimated ||= name === 'ANIM' || name === 'ANMF' || (name === 'VP8X' && (data[0]! & flags.animation) !== 0);
+    isAnimated ||= name === 'ANIM' || name === 'ANMF' || (name === 'VP8X' && (byteAt(data, 0) & flags.animation) !== 0);
     if (name === 'VP8X' && kept.length > riffBytes) return broken;
     if (!found.has(name) && length <= (retainedChunks.get(name) ?? -1)) {
       found.add(name);
@@ -56,7 +57,7 @@ function writeFlags(bytes: Buffer, found: ReadonlySet<string>): void {
   const at = riffBytes + frameBytes;
   const profile = found.has('ICCP') ? flags.profile : 0;
   const exif = found.has('EXIF') ? flags.exif : 0;
-  bytes[at] = (bytes[at]! & flags.alpha) | profile | exif;
+  bytes[at] = (byteAt(bytes, at) & flags.alpha) | profile | exif;
 }
 
 /** Returns the size in the extended header or in the image data. Decoders refuse a file in which they differ. */

@@ -1,3 +1,4 @@
+import { lastItem, byteAt } from '@darkroom/core';
 /**
  * Adds and removes EXIF and XMP in JPEG files: segments before the image data
  * (https://www.w3.org/Graphics/JPEG/itu-t81.pdf, annex B).
@@ -26,7 +27,7 @@ function* segmentsOf(jpeg: Buffer): Generator<Segment, void> {
   let start = jpeg[0] === 0xff && jpeg[1] === 0xd8 ? 2 : jpeg.length;
   while (start + frameBytes <= jpeg.length && jpeg[start] === 0xff && jpeg[start + 1] !== startOfScan) {
     const end = start + 2 + jpeg.readUInt16BE(start + 2);
-    yield { marker: jpeg[start + 1]!, start, end };
+    yield { marker: byteAt(jpeg, start + 1), start, end };
     start = end;
   }
 }
@@ -46,7 +47,7 @@ export function withoutJpegBlocks(jpeg: Uint8Array): Uint8Array {
   const segments = [...segmentsOf(view)];
   if (!segments.some(({ marker }) => metadataMarkers.has(marker))) return jpeg;
   const kept = segments.filter(({ marker }) => !metadataMarkers.has(marker));
-  const rest = view.subarray(segments.at(-1)!.end);
+  const rest = view.subarray(lastItem(segments).end);
   return Buffer.concat([view.subarray(0, 2), ...kept.map(({ start, end }) => view.subarray(start, end)), rest]);
 }
 

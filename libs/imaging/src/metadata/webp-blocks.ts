@@ -1,3 +1,4 @@
+import { byteAt } from '@darkroom/core';
 /** Adds and removes EXIF and XMP in WebP files (https://developers.google.com/speed/webp/docs/riff_container). */
 
 const riffBytes = 12;
@@ -19,7 +20,7 @@ export function withWebpBlocks(webp: Uint8Array, { exif, xmp }: { exif: Buffer; 
   if (first === undefined || first.data.length < headerBytes) return webp;
   const isExtended = first.name === 'VP8X';
   const header = isExtended ? Buffer.from(first.data) : extendedHeaderOf(first);
-  header[0]! |= exifFlag | xmpFlag;
+  header[0] = byteAt(header, 0) | exifFlag | xmpFlag;
   return riffOf([
     { name: 'VP8X', data: header },
     ...(isExtended ? others : [first, ...others]),
@@ -38,7 +39,7 @@ export function withoutWebpBlocks(webp: Uint8Array): Uint8Array {
   const [header, image] = kept;
   if (kept.length === chunks.length || header?.name !== 'VP8X') return webp;
   const data = Buffer.from(header.data);
-  data[0]! &= ~(exifFlag | xmpFlag);
+  data[0] = byteAt(data, 0) & ~(exifFlag | xmpFlag);
   const isSimple = kept.length === 2 && (data[0] === 0 || image?.name === 'VP8L');
   return riffOf(isSimple ? [image!] : [{ name: 'VP8X', data }, ...kept.slice(1)]);
 }

@@ -1,21 +1,8 @@
+import { imageInput } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { imageCost, type ImageInput, imageSteps } from './image-input.ts';
 
-const input: ImageInput = {
-  prompt: 'a fox',
-  negativePrompt: '',
-  width: 128,
-  height: 64,
-  n: 3,
-  numInferenceSteps: 10,
-  guidanceScale: 3,
-  guidanceRescale: 0,
-  seed: 1,
-  scheduler: 'ddim',
-  outputFormat: 'png',
-  outputCompression: 100,
-  previewEvery: 5,
-};
+const input: ImageInput = { ...imageInput, width: 128, height: 64, n: 3, numInferenceSteps: 10, guidanceScale: 3 };
 
 describe('the cost of an image', () => {
   it.each([

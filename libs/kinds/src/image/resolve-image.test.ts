@@ -1,20 +1,11 @@
+import { imageCard, requestPolicy } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import type { RequestPolicy } from '../request/request-fields.ts';
 import type { ImageCard } from './image-input.ts';
 import { resolveImage } from './resolve-image.ts';
 
 const card: ImageCard = {
-  id: 'tiny',
-  created: 1,
-  ownedBy: 'tests',
-  kind: 'image',
-  pipeline: 'StableDiffusionPipeline',
+  ...imageCard,
   sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 96 } },
-  steps: { min: 1, max: 200, default: 12 },
-  guidance: { min: 1, max: 20, default: 3 },
-  schedulers: ['ddim', 'euler'],
-  defaultScheduler: 'ddim',
-  maxPromptTokens: 77,
 };
 const styled: ImageCard = {
   ...card,
@@ -25,12 +16,7 @@ const styled: ImageCard = {
   ],
 };
 const other: ImageCard = { ...card, id: 'other', steps: { min: 1, max: 9, default: 4 } };
-const options: RequestPolicy = {
-  timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false },
-  drawSeed: () => 42,
-  readAsset: () => Promise.reject(new Error('images have none')),
-};
+const options = requestPolicy;
 
 function messagesOf(body: unknown, model = card): string[] {
   const result = resolveImage(body, model, options);

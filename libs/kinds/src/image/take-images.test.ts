@@ -1,24 +1,15 @@
 /** Bodies with input images: validation, the output size and the resolved input. */
+import { imageCard, requestPolicy } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import type { ResolveResult } from '../request/kind.ts';
-import type { RequestPolicy } from '../request/request-fields.ts';
 import type { ImageAttachment, ImageCard, ImageInput } from './image-input.ts';
 import { imageKind } from './image.ts';
 import { fittingSize } from './take-images.ts';
 import type { ReadImages } from '../request/brought-images.ts';
 
 const card: ImageCard = {
-  id: 'tiny',
-  created: 1,
-  ownedBy: 'tests',
-  kind: 'image',
-  pipeline: 'StableDiffusionPipeline',
+  ...imageCard,
   sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 96 } },
-  steps: { min: 1, max: 200, default: 12 },
-  guidance: { min: 1, max: 20, default: 3 },
-  schedulers: ['ddim', 'euler'],
-  defaultScheduler: 'ddim',
-  maxPromptTokens: 77,
   takes: ['image', 'mask'],
 };
 const url = 'https://example.com/image.png';
@@ -37,13 +28,7 @@ function resolve(
   body: object,
   { model = card, readImages = reader().readImages }: { model?: ImageCard; readImages?: ReadImages } = {},
 ): Promise<ResolveResult<ImageInput>> {
-  const options: RequestPolicy = {
-    timeoutS: { default: 600, max: 3600 },
-    webhooks: { allowPrivate: false },
-    drawSeed: () => 42,
-    readAsset: () => Promise.reject(new Error('images have none')),
-    readImages,
-  };
+  const options = { ...requestPolicy, readImages };
   return Promise.resolve(imageKind.resolve({ prompt: 'a fox', ...body }, model, options));
 }
 

@@ -1,21 +1,16 @@
+import { requestPolicy } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { requestFields, type RequestPolicy } from './request-fields.ts';
+import { requestFields } from './request-fields.ts';
 import { resolveBody } from './resolve-body.ts';
 
 const schema = z.strictObject(requestFields);
-const options: RequestPolicy = {
-  timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false },
-  drawSeed: () => 42,
-  readAsset: () => Promise.reject(new Error('images have none')),
-};
 const url = 'https://example.com/hook';
 
 function webhookOf(body: object, { allowPrivate = false } = {}): unknown {
   const result = resolveBody(body, {
     schema,
-    options: { ...options, webhooks: { allowPrivate } },
+    options: { ...requestPolicy, webhooks: { allowPrivate } },
     problemsOf: () => [],
     inputOf: () => ({}),
   });

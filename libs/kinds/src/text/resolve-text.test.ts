@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { requestPolicy, textCard } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import type { RequestPolicy } from '../request/request-fields.ts';
 import { createTextCodec, encodeTextCodecFiles } from './codec/text-codec.ts';
@@ -18,30 +19,14 @@ function withImageToken() {
   return { special, files: { tokenizer: { ...tokenizer, added_tokens }, config: read('tokenizer_config.json') } };
 }
 
-const card: TextCard = {
-  id: 'emoji-writer',
-  created: 1_700_000_000,
-  ownedBy: 'tests',
-  kind: 'text',
-  pipeline: 'LlamaForCausalLM',
-  mode: 'autoregressive',
-  maxModelTokens: 256,
-  vocabularySize: 6144,
-  codec: 'of-emoji-writer',
-  hasChatTemplate: true,
-  hasTools: false,
-  defaults: { maxTokens: 24, temperature: 0, topP: 1, topK: 0 },
-  deterministic: { is: true },
-};
+const card: TextCard = { ...textCard, id: 'emoji-writer', codec: 'of-emoji-writer' };
 const blocks: TextCard = { ...card, mode: 'block_diffusion', block: { size: 8, confidenceThreshold: 0.9 } };
 
 const userMessage = { role: 'user', content: 'something cold' };
 
 const reads: string[] = [];
 const options: RequestPolicy = {
-  timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false },
-  drawSeed: () => 42,
+  ...requestPolicy,
   readAsset: (id, name) => {
     reads.push(`${id} ${name}`);
     return Promise.resolve(document);

@@ -28,7 +28,29 @@ export interface ModelReader {
   readonly reader: { read(job: PromptJob, requester: RequestPolicy['requester']): Promise<PromptRead> };
 }
 
-/** Validates a request body against the schema, then against the capabilities of its model. */
+/** Validates a body against the schema and the capabilities of its model, as far as that takes no tokens. */
+export function resolveTextBody(
+  body: unknown,
+  card: TextCard | UpstreamTextCard,
+  options: RequestPolicy,
+  formProblemsOf: (request: TextBody) => FieldProblem[],
+): ResolveResult<TextBody> {
+  const tooLarge = sizeProblems(body);
+  if (tooLarge.length > 0) return { status: 'invalid', problems: tooLarge };
+  return resolveBody(body, {
+    schema: textSchema,
+    options,
+    compatNames: foreignTextFields,
+    problemsOf: (request) => [
+      ...modeProblems(request, card, options.models),
+      ...vocabularyProblems(request, card),
+      ...formProblemsOf(request),
+    ],
+    inputOf: (request) => request,
+  });
+}
+
+/** Validates a request body, and counts the tokens of its prompt. */
 export async function resolveText(
   body: unknown,
   card: TextCard,
@@ -36,19 +58,7 @@ export async function resolveText(
   options: RequestPolicy,
 ): Promise<ResolveResult<TextInput>> {
   const { codec } = model;
-  const tooLarge = sizeProblems(body);
-  if (tooLarge.length > 0) return { status: 'invalid', problems: tooLarge };
-  const resolved = resolveBody(body, {
-    schema: textSchema,
-    options,
-    compatNames: foreignTextFields,
-    problemsOf: (request) => [
-      ...modeProblems(request, card, options.models),
-      ...vocabularyProblems(request, card),
-      ...formProblems(request, card, codec.calls),
-    ],
-    inputOf: (request) => request,
-  });
+  const resolved = resolveTextBody(body, card, options, (request) => formProblems(request, card, codec.calls));
   if (resolved.status === 'invalid') return resolved;
   const request = resolved.request.input;
   const read = await readPrompt(request, card, model, options);
@@ -59,7 +69,7 @@ export async function resolveText(
 }
 
 /** Returns problems with fields that this model does not support or that exclude or require each other. */
-export function modeProblems(
+function modeProblems(
   request: TextBody,
   card: TextCard | UpstreamTextCard,
   models?: readonly ModelCard[],
@@ -91,7 +101,7 @@ export function modeProblems(
 }
 
 /** Returns problems with token ids outside the model's vocabulary. */
-export function vocabularyProblems(
+function vocabularyProblems(
   { prompt, logit_bias: biases = {} }: TextBody,
   { id, vocabularySize = Infinity }: TextCard | UpstreamTextCard,
 ): FieldProblem[] {

@@ -1,11 +1,9 @@
 import type { ResolveResult } from '../request/kind.ts';
 import { ignoredFields, type RequestPolicy, requestFields } from '../request/request-fields.ts';
-import { resolveBody } from '../request/resolve-body.ts';
 import { mentionsImages } from './form/image-parts.ts';
 import { withPlainContent } from './form/message-content.ts';
-import { sizeProblems } from './form/text-limits.ts';
-import { modeProblems, vocabularyProblems } from './resolve-text.ts';
-import { foreignTextFields, seedOf, type TextBody, textSchema } from './text-schema.ts';
+import { resolveTextBody } from './resolve-text.ts';
+import { seedOf, type TextBody } from './text-schema.ts';
 import { readImagesOf } from './text-images.ts';
 import { upstreamCalls, upstreamFormProblems } from './upstream-form.ts';
 import {
@@ -21,19 +19,7 @@ export async function resolveUpstreamText(
   card: UpstreamTextCard,
   options: RequestPolicy,
 ): Promise<ResolveResult<UpstreamTextInput>> {
-  const tooLarge = sizeProblems(body);
-  if (tooLarge.length > 0) return { status: 'invalid', problems: tooLarge };
-  const resolved = resolveBody(body, {
-    schema: textSchema,
-    options,
-    compatNames: foreignTextFields,
-    problemsOf: (request) => [
-      ...modeProblems(request, card, options.models),
-      ...vocabularyProblems(request, card),
-      ...upstreamFormProblems(request, card),
-    ],
-    inputOf: (request) => request,
-  });
+  const resolved = resolveTextBody(body, card, options, (request) => upstreamFormProblems(request, card));
   if (resolved.status === 'invalid') return resolved;
   const request = resolved.request.input;
   if (!mentionsImages(request)) {

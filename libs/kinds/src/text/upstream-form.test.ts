@@ -1,26 +1,11 @@
 /** Output formats and tools for models of upstream servers: what is forwarded and what is rejected. */
+import { requestPolicy, upstreamTextCard } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import type { RequestPolicy } from '../request/request-fields.ts';
 import { text } from './text.ts';
 import { type UpstreamTextCard, type UpstreamTextInput, writtenCalls } from './upstream-text.ts';
 
-const card: UpstreamTextCard = {
-  id: 'far-away',
-  created: 1_700_000_000,
-  ownedBy: 'others',
-  kind: 'text',
-  pipeline: 'openai',
-  mode: 'autoregressive',
-  hasChatTemplate: true,
-  calls: { markup: writtenCalls },
-  deterministic: { is: false, reason: 'another server runs it' },
-};
-const options: RequestPolicy = {
-  timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false },
-  drawSeed: () => 42,
-  readAsset: () => Promise.reject(new Error('such a model has none')),
-};
+const card: UpstreamTextCard = { ...upstreamTextCard, calls: { markup: writtenCalls } };
+const options = requestPolicy;
 const messages = [{ role: 'user', content: 'something cold' }];
 const color = { type: 'object', properties: { color: { enum: ['red', 'blue'] } }, required: ['color'] };
 const toolOf = (name: string, parameters?: object) => ({ type: 'function', function: { name, parameters } });

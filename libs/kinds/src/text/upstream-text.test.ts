@@ -1,25 +1,10 @@
+import { requestPolicy, upstreamTextCard } from '@darkroom/testing';
 import { expect, it } from 'vitest';
-import type { RequestPolicy } from '../request/request-fields.ts';
 import { text } from './text.ts';
 import type { UpstreamTextCard, UpstreamTextInput } from './upstream-text.ts';
 
-const card: UpstreamTextCard = {
-  id: 'far-away',
-  created: 1_700_000_000,
-  ownedBy: 'others',
-  kind: 'text',
-  pipeline: 'openai',
-  mode: 'autoregressive',
-  hasChatTemplate: true,
-  hasTools: false,
-  deterministic: { is: false, reason: 'another server runs it' },
-};
-const options: RequestPolicy = {
-  timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false },
-  drawSeed: () => 42,
-  readAsset: () => Promise.reject(new Error('such a model has none')),
-};
+const card = { ...upstreamTextCard, hasTools: false };
+const options = requestPolicy;
 
 async function inputOf(body: object, of = card): Promise<UpstreamTextInput> {
   const result = await text.resolve(body, of, options);

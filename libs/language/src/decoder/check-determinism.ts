@@ -1,3 +1,4 @@
+import { pairUp } from '@darkroom/core';
 import type { TextCard } from '@darkroom/kinds';
 import { RandomNumbers } from '../sampling/random-numbers.ts';
 import type { Decoder, DecoderRead, TokenCache } from './decoder.ts';
@@ -59,7 +60,7 @@ async function runChecks(options: CheckDeterminismOptions, caches: TokenCache[])
   const alone: Float32Array[] = [];
   for (const each of whole) alone.push(...(await run(decoder, [each])));
   const isAsAlone = async (reads: readonly DecoderRead[]) =>
-    (await run(decoder, reads)).every((logits, at) => hasSameBits(logits, alone[at]!));
+    pairUp(await run(decoder, reads), alone).every(([logits, expected]) => hasSameBits(logits, expected));
 
   if (!(await isAsAlone(whole))) return nondeterministic('the rows that share its steps');
   // A pipeline whose tokens see later ones always splits its prompts in the same way.

@@ -60,7 +60,7 @@ export async function loadDecoder(model: TextModelDirectory, options: LoadDecode
     const isShared = whole === undefined || (await withFileName(model.graph, writesInPlace(whole, shape)));
     await withFileName(
       model.graph,
-      checkLastPositions(session, { shape, isShared, tokens: model.config.maxModelTokens }),
+      checkLastPositions(session, { shape, plain: isShared ? undefined : whole, tokens: model.config.maxModelTokens }),
     );
     const decoder: Decoder = isShared
       ? new SharedDecoder({ session, vocabularySize, shape })
@@ -120,11 +120,11 @@ async function writesInPlace(session: OnnxSession, shape: CacheShape): Promise<b
   const sample = { ...sampleOf(shape, { rows: 1, past: past - 2, width: 2 }), attention_mask: mask.tensor };
   const feeds = { ...sample, ...keptLogits(session, { width: 2, from: 0 }).feeds };
   const known = new Set(session.inputs.map(({ name }) => name));
-  const [present] = await session.runForAll(
+  const present = await session.run(
     Object.fromEntries(Object.entries(feeds).filter(([name]) => known.has(name))),
-    cacheNames('present', shape),
+    'present.0.key',
   );
-  return present!.data.subarray(0, shape.width).some((value) => value !== 1);
+  return present.data.subarray(0, shape.width).some((value) => value !== 1);
 }
 
 /**
@@ -135,12 +135,12 @@ async function writesInPlace(session: OnnxSession, shape: CacheShape): Promise<b
  */
 async function checkLastPositions(
   session: SplitSession,
-  { shape, isShared, tokens }: { shape: CacheShape; isShared: boolean; tokens: number },
+  { shape, plain, tokens }: { shape: CacheShape; plain: OnnxSession | undefined; tokens: number },
 ): Promise<void> {
   const { heads, width } = shape;
   const positions = new Int64Matrix(1, 2);
   for (const at of [0, 1]) positions.set(0, at, Math.max(0, tokens - 2) + at);
-  const past = isShared ? Math.max(2, tokens) : 0;
+  const past = plain === undefined ? Math.max(2, tokens) : 0;
   const mask = new Int64Matrix(1, Math.max(2, past));
   mask.fill(0, 0, Math.max(2, past));
   const isHalf = session.inputs.some(({ name, type }) => name.startsWith('past_key_values.') && type === 'float16');
@@ -158,14 +158,14 @@ async function checkLastPositions(
   };
   const into = new Map(cacheNames('present', shape).map((name) => [name, cache]));
   try {
-    if (isShared)
+    if (plain === undefined)
       await lastOf(
         session.run(
           () => feeds,
           () => into,
         ),
       );
-    else await session.whole!.run(feeds, 'logits');
+    else await plain.run(feeds, 'logits');
   } catch (error) {
     if (!DarkroomError.isInstance(error) || error.code !== 'engine_failed') throw error;
     const { cause } = error;

@@ -1,4 +1,5 @@
 /** Tests the inputs of graph calls, with a fake session that records them. */
+import { mapNonEmpty, type NonEmpty } from '@darkroom/core';
 import type { FloatTensor, OnnxSession, TensorValue } from '@darkroom/runtime';
 import { describe, expect, it } from 'vitest';
 import { PlainDecoder } from './plain-decoder.ts';
@@ -10,7 +11,7 @@ type Feeds = Readonly<Record<string, TensorValue>>;
 function createRecordingDecoder({ hasLogitsInput }: { hasLogitsInput: boolean }) {
   const calls: Feeds[] = [];
   const names = ['input_ids', 'attention_mask', 'position_ids', ...(hasLogitsInput ? ['num_logits_to_keep'] : [])];
-  const runForAll = (feeds: Feeds, outputs: readonly string[], into: ReadonlyMap<string, FloatTensor>) => {
+  const runForAll = (feeds: Feeds, outputs: NonEmpty<string>, into: ReadonlyMap<string, FloatTensor>) => {
     calls.push(feeds);
     const [rows, width] = feeds['input_ids']!.dims as [number, number];
     const past = feeds['past_key_values.0.key']!.dims[2]!;
@@ -30,7 +31,7 @@ function createRecordingDecoder({ hasLogitsInput }: { hasLogitsInput: boolean })
     for (let row = 0; row < rows; row++)
       for (let at = 0; at < count; at++)
         data[row * count + at] = Number(feeds['input_ids']!.data[row * width + width - count + at]);
-    return Promise.resolve(outputs.map((name) => into.get(name)!));
+    return Promise.resolve(mapNonEmpty(outputs, (name) => into.get(name)!));
   };
   const inputs = names.map((name) => ({ name, type: 'int64', shape: [] }));
   const session = { inputs, runForAll } as Partial<OnnxSession> as OnnxSession;

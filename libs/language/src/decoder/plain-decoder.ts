@@ -33,10 +33,9 @@ export class PlainDecoder implements Decoder<RowCache> {
   readonly vocabularySize: number;
   readonly #session: OnnxSession;
   readonly #shape: CacheShape;
-  readonly #pastNames: readonly string[];
-  readonly #presentNames: readonly string[];
-  readonly #past: GrowingArray<Float32Array>[];
-  readonly #present: GrowingArray<Float32Array>[];
+  /** Reused memory of the inputs and outputs, by name. */
+  readonly #past: ReadonlyMap<string, GrowingArray<Float32Array>>;
+  readonly #present: ReadonlyMap<string, GrowingArray<Float32Array>>;
   readonly #logits = new GrowingArray<Float32Array>((size) => new Float32Array(size));
   readonly #inputs: ReadonlySet<string>;
 
@@ -44,10 +43,10 @@ export class PlainDecoder implements Decoder<RowCache> {
     this.#session = session;
     this.#shape = shape;
     this.vocabularySize = vocabularySize;
-    this.#pastNames = cacheNames('past_key_values', shape);
-    this.#presentNames = cacheNames('present', shape);
-    this.#past = this.#pastNames.map(() => new GrowingArray<Float32Array>((size) => new Float32Array(size)));
-    this.#present = this.#presentNames.map(() => new GrowingArray<Float32Array>((size) => new Float32Array(size)));
+    const memoryOf = (prefix: string) =>
+      new Map(cacheNames(prefix, shape).map((name) => [name, new GrowingArray((size) => new Float32Array(size))]));
+    this.#past = memoryOf('past_key_values');
+    this.#present = memoryOf('present');
     this.#inputs = new Set(session.inputs.map(({ name }) => name));
   }
 
@@ -83,9 +82,9 @@ export class PlainDecoder implements Decoder<RowCache> {
     const logitsDims = [rows, count, this.vocabularySize];
     const into = new Map([['logits', { data: this.#logits.of(lengthOf(logitsDims)), dims: logitsDims }]]);
     const presentDims = [rows, heads, past + width, keyWidth];
-    for (const [at, name] of this.#presentNames.entries())
-      into.set(name, { data: this.#present[at]!.of(lengthOf(presentDims)), dims: presentDims });
-    const outputs = ['logits', ...this.#presentNames];
+    for (const [name, memory] of this.#present)
+      into.set(name, { data: memory.of(lengthOf(presentDims)), dims: presentDims });
+    const outputs = ['logits', ...this.#present.keys()] as const;
     const [logits, ...present] = await this.#session.runForAll(
       { ...this.#feedsOf(reads, { rows, past, width }), ...feeds },
       outputs,
@@ -98,7 +97,7 @@ export class PlainDecoder implements Decoder<RowCache> {
       }
       // Only the last `count` positions have logits.
       const before = row * count - (width - count);
-      return logits!.data.subarray(
+      return logits.data.subarray(
         (before + logitsFrom) * this.vocabularySize,
         (before + ids.length) * this.vocabularySize,
       );
@@ -131,8 +130,8 @@ export class PlainDecoder implements Decoder<RowCache> {
     };
     if (this.#inputs.has('position_ids')) feeds['position_ids'] = positions.tensor;
     const dims = [rows, heads, past, keyWidth];
-    for (const [at, name] of this.#pastNames.entries()) {
-      const data = this.#past[at]!.of(lengthOf(dims));
+    for (const [at, [name, memory]] of [...this.#past].entries()) {
+      const data = memory.of(lengthOf(dims));
       for (const [row, { cache }] of reads.entries()) cache.writeTo(data, at, { row, columns: past });
       feeds[name] = { data, dims };
     }

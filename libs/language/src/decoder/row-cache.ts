@@ -1,3 +1,4 @@
+import { itemAt, pairUp } from '@darkroom/core';
 import type { TokenCache } from './decoder.ts';
 
 /** Dimensions of a token's keys and values. */
@@ -41,7 +42,7 @@ export class RowCache implements TokenCache {
   /** Copies all tokens of a tensor to the first columns of a row. */
   writeTo(target: Float32Array, tensor: number, { row, columns }: CachePosition): void {
     const { heads, width } = this.#shape;
-    const source = this.#tensors[tensor]!;
+    const source = itemAt(this.#tensors, tensor);
     for (let head = 0; head < heads; head++) {
       const from = head * this.#capacity * width;
       const tokens = source.subarray(from, from + this.#length * width);
@@ -53,10 +54,10 @@ export class RowCache implements TokenCache {
   append(sources: readonly Float32Array[], { row, columns }: CachePosition, column: number, count: number): void {
     const { heads, width } = this.#shape;
     this.#reserve(this.#length + count);
-    for (const [at, tensor] of this.#tensors.entries()) {
+    for (const [tensor, source] of pairUp(this.#tensors, sources)) {
       for (let head = 0; head < heads; head++) {
         const from = ((row * heads + head) * columns + column) * width;
-        const tokens = sources[at]!.subarray(from, from + count * width);
+        const tokens = source.subarray(from, from + count * width);
         tensor.set(tokens, (head * this.#capacity + this.#length) * width);
       }
     }

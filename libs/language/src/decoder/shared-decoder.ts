@@ -3,6 +3,7 @@
  * width]`; a row's length is the sum of its mask. Rows with one new token share a call, on adjacent slots. Each prompt
  * chunk is its own call: the operator takes several new tokens of one row only.
  */
+import { type NonEmpty, pairUp, valueOfKey } from '@darkroom/core';
 import { floatsOfHalves, GrowingArray, type SplitSession, type TensorValue } from '@darkroom/runtime';
 import { type Decoder, type DecoderRead, lastOf } from './decoder.ts';
 import { keptLogits } from './kept-logits.ts';
@@ -14,14 +15,19 @@ import { Int64Matrix } from './int64-matrix.ts';
 
 type Read = DecoderRead<SlotCache>;
 
+/** One row of a call: its current length, and its new tokens. */
+interface CallRow {
+  readonly length: number;
+  readonly ids: readonly number[];
+}
+
 /** One call: rows in adjacent slots. */
 interface Call {
   /** Index of the first new token with logits; the number of tokens for none. */
   readonly from: number;
   /** Returns the first slot; rows may move between parts of the call. */
   readonly slotOf: () => number;
-  /** Current length and new tokens of each slot. */
-  readonly rows: readonly { readonly length: number; readonly ids: readonly number[] }[];
+  readonly rows: NonEmpty<CallRow>;
 }
 
 export interface SharedDecoderOptions {
@@ -91,7 +97,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
     try {
       const results = yield* this.#runAll(reads);
       for (const { cache, ids, keeps } of reads) if (keeps) cache.length += ids.length;
-      return reads.map((read) => results.get(read)!);
+      return reads.map((read) => valueOfKey(results, read));
     } finally {
       for (const { cache } of reads) cache.pending = 0;
     }
@@ -118,8 +124,12 @@ export class SharedDecoder implements Decoder<SlotCache> {
     this.#memory.buffers.gather(reads.map(({ cache }) => cache));
     const idsOf = new Map(reads.map(({ cache, ids }) => [cache, ids]));
     // Matrix products with a single row use other code, with other rounding, so use at least two rows.
-    const owners = Array.from({ length: Math.max(2, reads.length) }, (_, slot) => this.#memory.buffers.owners[slot]);
-    const rows = owners.map((owner) => ({ length: owner?.usedLength ?? 0, ids: (owner && idsOf.get(owner)) ?? [0] }));
+    const rowAt = (slot: number): CallRow => {
+      const owner = this.#memory.buffers.owners[slot];
+      return { length: owner?.usedLength ?? 0, ids: (owner && idsOf.get(owner)) ?? [0] };
+    };
+    const others = reads.slice(2).map((_, at) => rowAt(at + 2));
+    const rows = [rowAt(0), rowAt(1), ...others] as const;
     // Run without a pause: other calls would move the slots.
     const logits = await lastOf(this.#call({ rows, from: 0, slotOf: () => 0 }));
     for (const read of reads) {
@@ -136,7 +146,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
   async *#readChunk({ cache, ids, logitsFrom }: Read): AsyncGenerator<void, Float32Array> {
     const even = ids.length % 2 === 0 ? ids : [...ids, 0];
     const from = Math.min(logitsFrom, even.length - 2);
-    const rows = [{ length: cache.length, ids: even }];
+    const rows = [{ length: cache.length, ids: even }] as const;
     const areWanted = logitsFrom < ids.length;
     const logits = yield* this.#call({ rows, from: areWanted ? from : even.length, slotOf: () => cache.slot });
     if (!areWanted) return new Float32Array(0);
@@ -144,24 +154,23 @@ export class SharedDecoder implements Decoder<SlotCache> {
   }
 
   async *#call({ slotOf, rows, from }: Call): AsyncGenerator<void, Float32Array> {
-    const width = rows[0]!.ids.length;
+    const width = rows[0].ids.length;
     const kept = keptLogits(this.#session, { width, from });
     const fed = { ...kept.feeds, ...this.#tokensOf(rows) };
     const views = () => this.#memory.buffers.viewsOf(slotOf(), rows.length);
     const dims = [rows.length, kept.count, this.vocabularySize];
-    let logits: Float32Array | Uint16Array | undefined;
+    // Calls between the parts write to the same memory, and only the last part of this one does.
+    const logits = this.#logitsBuffer(rows.length * kept.count * this.vocabularySize);
     yield* this.#session.run(
-      () => ({ ...fed, ...Object.fromEntries(views().map((view, at) => [this.#pastNames[at]!, view])) }),
+      () => ({ ...fed, ...Object.fromEntries(pairUp(this.#pastNames, views())) }),
       () => {
-        const into = new Map(views().map((view, at) => [this.#presentNames[at]!, view]));
-        // Get the buffer before the last part only: calls in between use the same memory.
-        logits = this.#logitsBuffer(rows.length * kept.count * this.vocabularySize);
+        const into = new Map(pairUp(this.#presentNames, views()));
         return from < width ? into.set('logits', { data: logits, dims }) : into;
       },
     );
     // All logits of one row, or one of each row.
     const first = rows.length > 1 ? 0 : from - (width - kept.count);
-    const given = logits!.subarray(Math.min(first, kept.count) * this.vocabularySize);
+    const given = logits.subarray(Math.min(first, kept.count) * this.vocabularySize);
     return given instanceof Uint16Array ? floatsOfHalves(given) : given;
   }
 
@@ -170,7 +179,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
   }
 
   #tokensOf(rows: Call['rows']): Record<string, TensorValue> {
-    const width = rows[0]!.ids.length;
+    const width = rows[0].ids.length;
     const total = rows.reduce((max, { length }) => Math.max(max, length + width), 0);
     const ids = new Int64Matrix(rows.length, width);
     const positions = new Int64Matrix(rows.length, width);

@@ -1,3 +1,4 @@
+import { pairUp } from '@darkroom/core';
 import type { TensorValue } from '@darkroom/runtime';
 import type { TokenCache } from './decoder.ts';
 import type { CacheShape } from './row-cache.ts';
@@ -72,10 +73,10 @@ export class SlotBuffers {
   /** Copies a range of tokens from a slot of `source` to the same columns of a slot. */
   copyTokens(source: SlotBuffers, from: number, to: number, { first, end }: TokenRange): void {
     const { heads, width } = this.#shape;
-    for (const [at, tensor] of this.#tensors.entries()) {
+    for (const [tensor, other] of pairUp(this.#tensors, source.#tensors)) {
       for (let head = 0; head < heads; head++) {
         const start = (from * heads + head) * source.columns;
-        const tokens = source.#tensors[at]!.subarray((start + first) * width, (start + end) * width);
+        const tokens = other.subarray((start + first) * width, (start + end) * width);
         tensor.set(tokens, ((to * heads + head) * this.columns + first) * width);
       }
     }
@@ -84,16 +85,17 @@ export class SlotBuffers {
   /** Moves these caches to the first slots. Those already there stay where they are. */
   gather(caches: readonly SlotCache[]): void {
     const members = new Set(caches);
+    const isTakenBy = (owner: SlotCache | undefined): boolean => owner !== undefined && members.has(owner);
+    const vacant = [...caches.keys()].filter((slot) => !isTakenBy(this.owners[slot]));
     const outside = caches.filter(({ slot }) => slot >= caches.length);
-    for (let slot = 0; slot < caches.length; slot++) {
-      const owner = this.owners[slot];
-      if (owner === undefined || !members.has(owner)) this.#exchange(slot, outside.pop()!.slot);
-    }
+    for (const [cache, slot] of pairUp(outside, vacant)) this.#moveTo(slot, cache);
   }
 
-  #exchange(left: number, right: number): void {
-    const [first, second] = [this.owners[left], this.owners[right]];
-    const length = Math.max(first?.usedLength ?? 0, second!.usedLength);
+  /** Moves a cache to a slot, and the cache that is there to its own. */
+  #moveTo(left: number, second: SlotCache): void {
+    const { slot: right } = second;
+    const first = this.owners[left];
+    const length = Math.max(first?.usedLength ?? 0, second.usedLength);
     const { heads, width } = this.#shape;
     const row = heads * this.columns * width;
     for (const tensor of this.#tensors) {
@@ -107,7 +109,7 @@ export class SlotBuffers {
     }
     this.owners[left] = second;
     this.owners[right] = first;
-    second!.slot = left;
+    second.slot = left;
     if (first !== undefined) first.slot = right;
   }
 }

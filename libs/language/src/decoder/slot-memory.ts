@@ -7,6 +7,12 @@ export interface SlotCapacity {
   readonly columns: number;
 }
 
+/** The buffers that will replace the current ones, and the number of tokens moved per row. */
+interface SlotMove {
+  readonly buffers: SlotBuffers;
+  readonly moved: Map<SlotCache, number>;
+}
+
 const columnsOfBlock = 64;
 /** Columns to keep free behind the longest row; with fewer, larger buffers are allocated. */
 const columnsAhead = 32;
@@ -26,8 +32,7 @@ export class SlotMemory {
   beforeGrowth: (columns: number) => void = () => {};
   readonly #kind: SlotKind;
   #now: SlotBuffers;
-  /** The buffers that will replace the current ones, and the number of tokens moved per row. */
-  #next: { readonly buffers: SlotBuffers; readonly moved: Map<SlotCache, number> } | undefined;
+  #next: SlotMove | undefined;
   #calls = 0;
   /** Max over this window's calls of slots times the longest row. */
   #maxTokens = 0;
@@ -70,7 +75,7 @@ export class SlotMemory {
       if (isTooLarge) this.#begin(Math.max(2, owners.length), longest + columnsAhead);
       this.#maxTokens = 0;
     }
-    if (this.#next !== undefined) this.#move(tokensOfMove);
+    if (this.#next !== undefined) this.#move(this.#next, tokensOfMove);
     else this.grow(this.capacityFor(0, longest + columnsAhead - 1));
   }
 
@@ -83,14 +88,15 @@ export class SlotMemory {
   grow(capacity: SlotCapacity, tokens = tokensOfMove): boolean {
     if (this.fits(capacity)) return true;
     const { owners, columns } = this.#now;
-    if (this.#next === undefined) {
+    let next = this.#next;
+    if (next === undefined) {
       const grown = columns < capacity.columns ? this.#grown(capacity.columns) : columns;
       const doubled = owners.length < capacity.slots ? 2 * owners.length : owners.length;
       const max = capacity.slots + Math.floor(spareTokens / grown);
       // A call has at least two rows.
-      this.#begin(Math.max(2, capacity.slots, Math.min(doubled, max)), grown);
+      next = this.#begin(Math.max(2, capacity.slots, Math.min(doubled, max)), grown);
     }
-    this.#move(tokens);
+    this.#move(next, tokens);
     return this.fits(capacity);
   }
 
@@ -104,8 +110,9 @@ export class SlotMemory {
     if (cache.slot >= 0) this.#now.owners[cache.slot] = undefined;
     cache.slot = -1;
     cache.length = 0;
-    const nextSlot = this.#next?.buffers.owners.indexOf(cache) ?? -1;
-    if (nextSlot >= 0) this.#next!.buffers.owners[nextSlot] = undefined;
+    const owners = this.#next?.buffers.owners;
+    const nextSlot = owners?.indexOf(cache) ?? -1;
+    if (owners !== undefined && nextSlot >= 0) owners[nextSlot] = undefined;
   }
 
   #owners(): SlotCache[] {
@@ -117,8 +124,9 @@ export class SlotMemory {
     return slots <= this.#now.owners.length && columns <= this.#now.columns;
   }
 
-  #begin(slots: number, columns: number): void {
+  #begin(slots: number, columns: number): SlotMove {
     this.#next = { buffers: new SlotBuffers(this.#kind, slots, inBlocks(columns)), moved: new Map() };
+    return this.#next;
   }
 
   /** How long slots are made that are to be so long at least. */
@@ -127,8 +135,7 @@ export class SlotMemory {
   }
 
   /** Moves at least so many tokens, and more if the last columns would be taken before all is moved. */
-  #move(tokens: number): void {
-    const { buffers, moved } = this.#next!;
+  #move({ buffers, moved }: SlotMove, tokens: number): void {
     const owners = this.#owners();
     const longest = longestOf(owners);
     const missing = (owner: SlotCache) => owner.length - (moved.get(owner) ?? 0);

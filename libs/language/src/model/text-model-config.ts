@@ -33,15 +33,10 @@ export interface TextModelConfig {
 }
 
 /** Modes by `model_type`; SmolLM2's is llama. */
-const modesOfTypes: Readonly<Record<string, TextMode>> = {
-  llama: 'autoregressive',
-  qwen2: 'autoregressive',
-  qwen3: 'autoregressive',
-  gemma3_text: 'autoregressive',
-  phi: 'autoregressive',
-  phi3: 'autoregressive',
-  block_diffusion: 'block_diffusion',
-};
+const modesOfTypes: ReadonlyMap<string, TextMode> = new Map([
+  ...['llama', 'qwen2', 'qwen3', 'gemma3_text', 'phi', 'phi3'].map((type) => [type, 'autoregressive'] as const),
+  ['block_diffusion', 'block_diffusion'],
+]);
 
 /** Default of max_new_tokens: the length of an answer, not of everything that fits. */
 const defaultMaxTokens = 1024;
@@ -113,8 +108,9 @@ export async function readTextModelConfig(directory: string): Promise<TextModelC
 }
 
 function modeOf(type: string): TextMode {
-  if (Object.hasOwn(modesOfTypes, type)) return modesOfTypes[type]!;
-  const supported = Object.keys(modesOfTypes).join(', ');
+  const mode = modesOfTypes.get(type);
+  if (mode !== undefined) return mode;
+  const supported = [...modesOfTypes.keys()].join(', ');
   throw modelFileError('config.json', `model_type: ${type} is not supported; supported are ${supported}`);
 }
 

@@ -4,7 +4,7 @@
  * images, adapters, speculative decoding.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { DarkroomError, RowCheckpoint, RowEvent, StepReport } from '@darkroom/core';
+import type { DarkroomError, NonEmpty, RowCheckpoint, RowEvent, StepReport } from '@darkroom/core';
 import type { TextMatcher } from '@darkroom/kinds';
 import { encodeTextCheckpoint, TextRow, type TextRowOptions } from '../row/text-row.ts';
 import { adjustLogits, maskLogits } from '../sampling/adjust-logits.ts';
@@ -76,7 +76,7 @@ export class AutoregressivePipeline extends TextPipeline<AutoregressiveRow> {
     return new AutoregressiveRow(options, this.options);
   }
 
-  async step(rows: readonly AutoregressiveRow[]): Promise<StepReport<AutoregressiveRow>> {
+  async step(rows: NonEmpty<AutoregressiveRow>): Promise<StepReport<AutoregressiveRow>> {
     await waitForMatcher(rows);
     const before = countTokens(rows);
     const failures = new Map<AutoregressiveRow, DarkroomError>();

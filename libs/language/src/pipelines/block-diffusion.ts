@@ -3,7 +3,9 @@
  * Each call unmasks tokens of a row's block, in any order; a complete block is read into the cache, and the next
  * begins. Tokens of a call see each other, so the size of prompt chunks is fixed.
  */
-import type { DarkroomError, RowCheckpoint, RowEvent, StepReport } from '@darkroom/core';
+import { type DarkroomError, type NonEmpty, pairUp } from '@darkroom/core';
+import type { RowCheckpoint, RowEvent, StepReport } from '@darkroom/core';
+import type { Decoder } from '../decoder/decoder.ts';
 import { encodeTextCheckpoint, TextRow, type TextRowOptions } from '../row/text-row.ts';
 import { adjustLogits } from '../sampling/adjust-logits.ts';
 import { type ChosenToken, chooseRatedToken } from '../sampling/choose-token.ts';
@@ -24,11 +26,11 @@ export class BlockDiffusionRow extends TextRow {
   /** Number of written blocks that were reread, including before the checkpoint. */
   readBlocks: number;
 
-  constructor(options: TextRowOptions, { decoder, config }: TextPipelineOptions) {
+  constructor(options: TextRowOptions, { decoder, blockSize }: { decoder: Decoder; blockSize: number }) {
     super(options, decoder.createCache());
     const { checkpoint } = options;
     this.readBlocks = checkpoint?.readBlocks ?? 0;
-    this.block = this.emptyBlock(config.block!.size);
+    this.block = this.emptyBlock(blockSize);
     if (checkpoint?.block?.length === this.block.length) this.block = [...checkpoint.block];
   }
 
@@ -66,14 +68,16 @@ export class BlockDiffusionPipeline extends TextPipeline<BlockDiffusionRow> {
 
   constructor(options: TextPipelineOptions) {
     super(options);
-    this.#block = options.config.block!;
+    const { block } = options.config;
+    if (block === undefined) throw new RangeError('a model for block diffusion must state its blocks');
+    this.#block = block;
   }
 
   protected createRow(options: TextRowOptions): BlockDiffusionRow {
-    return new BlockDiffusionRow(options, this.options);
+    return new BlockDiffusionRow(options, { decoder: this.options.decoder, blockSize: this.#block.size });
   }
 
-  async step(rows: readonly BlockDiffusionRow[]): Promise<StepReport<BlockDiffusionRow>> {
+  async step(rows: NonEmpty<BlockDiffusionRow>): Promise<StepReport<BlockDiffusionRow>> {
     const { decoder, stepTokens } = this.options;
     const before = countTokens(rows);
     const budget = stepBudget(rows, this.rows, stepTokens);
@@ -87,8 +91,8 @@ export class BlockDiffusionPipeline extends TextPipeline<BlockDiffusionRow> {
     const logits = await decoder.run(reads);
     const events = new Map<BlockDiffusionRow, readonly RowEvent[]>();
     const failures = new Map<BlockDiffusionRow, DarkroomError>();
-    for (const [at, { row, unread }] of parts.entries()) {
-      const rowEvents = unread.length > 0 ? this.#afterReading(row) : this.#denoise(row, logits[at]!);
+    for (const [{ row, unread }, ofRow] of pairUp(parts, logits)) {
+      const rowEvents = unread.length > 0 ? this.#afterReading(row) : this.#denoise(row, ofRow);
       if (rowEvents === undefined) failures.set(row, invalidLogitsError());
       else if (rowEvents.length > 0) events.set(row, rowEvents);
     }

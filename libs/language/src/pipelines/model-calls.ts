@@ -1,4 +1,5 @@
 /** The model calls of steps: which rows share a call, how much of their prompts they read, and calls in parts. */
+import { type NonEmpty, pairUp } from '@darkroom/core';
 import type { Decoder, DecoderRead } from '../decoder/decoder.ts';
 import type { TextRow } from '../row/text-row.ts';
 import type { SharedPrefixes } from './shared-prefixes.ts';
@@ -13,8 +14,8 @@ const idleStepTokens = 512;
  * @param present rows of the step, of one shape: `read` or `write`.
  * @param all all rows of the pipeline.
  */
-export function stepBudget(present: readonly TextRow[], all: Iterable<TextRow>, stepTokens: number): number {
-  if (present[0]!.shapeKey === 'write') return Infinity;
+export function stepBudget(present: NonEmpty<TextRow>, all: Iterable<TextRow>, stepTokens: number): number {
+  if (present[0].shapeKey === 'write') return Infinity;
   return hasWriters(all) ? stepTokens : idleStepTokens;
 }
 
@@ -96,7 +97,7 @@ export class ModelCalls<Row extends ChunkedRow> {
     if (!isReading) this.#budget.recordWriting(call.takenMs);
     // Adapt only to calls near the budget: smaller ones do not show how long a full one takes.
     else if (hasWaitingRows && 2 * call.tokens > this.#budget.tokens) this.#budget.recordReading(call.partMs);
-    return call.rows.map((row, at) => ({ row, logits: logits[at]! }));
+    return pairUp(call.rows, logits).map(([row, of]) => ({ row, logits: of }));
   }
 
   #startCall(rows: readonly Row[], budget: number): SplitCall<Row> {

@@ -1,5 +1,5 @@
 import { DarkroomError, type Pipeline, type PipelineComponent, type RowCheckpoint } from '@darkroom/core';
-import type { RowOutput, RowRequest, StepReport, TokenCounts } from '@darkroom/core';
+import type { NonEmpty, RowOutput, RowRequest, StepReport, TokenCounts } from '@darkroom/core';
 import type { Grammars, TextCard, TextCodec } from '@darkroom/kinds';
 import type { Decoder } from '../decoder/decoder.ts';
 import type { TextModelConfig } from '../model/text-model-config.ts';
@@ -59,7 +59,7 @@ export abstract class TextPipeline<Row extends TextRow = TextRow> implements Pip
     return (others.length + 1) * longest <= this.options.memoryTokens;
   }
 
-  abstract step(rows: readonly Row[]): Promise<StepReport<Row>>;
+  abstract step(rows: NonEmpty<Row>): Promise<StepReport<Row>>;
 
   finish({ output }: Row): Promise<RowOutput> {
     return Promise.resolve(output);

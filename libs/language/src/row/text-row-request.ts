@@ -1,4 +1,4 @@
-import { DarkroomError } from '@darkroom/core';
+import { DarkroomError, itemAt } from '@darkroom/core';
 import { type TextConstraint, remainingTokens, type TextCard, type TextInput } from '@darkroom/kinds';
 import { z } from 'zod';
 
@@ -43,7 +43,7 @@ export interface TextRowRequest extends TextInput {
 export function checkTextRequest(input: unknown, card: TextCard): TextRowRequest {
   const result = schema.safeParse(input);
   if (!result.success) {
-    const { path, message } = result.error.issues[0]!;
+    const { path, message } = itemAt(result.error.issues, 0);
     throw invalid(`${path.join('.')}: ${message}`, result.error);
   }
   const request: TextInput = result.data;

@@ -1,3 +1,4 @@
+import { numberAt } from '@darkroom/core';
 import type { TextInput } from '@darkroom/kinds';
 
 /** A request's biases and penalties, prepared for repeated use. */
@@ -27,9 +28,9 @@ export function adjustLogits(
   { bias, presencePenalty, frequencyPenalty }: LogitAdjustment,
   counts: ReadonlyMap<number, number>,
 ): void {
-  for (const [id, added] of bias) logits[id]! += added;
+  for (const [id, added] of bias) logits[id] = numberAt(logits, id) + added;
   if (presencePenalty === 0 && frequencyPenalty === 0) return;
-  for (const [id, count] of counts) logits[id]! -= count * frequencyPenalty + presencePenalty;
+  for (const [id, count] of counts) logits[id] = numberAt(logits, id) - (count * frequencyPenalty + presencePenalty);
 }
 
 /**

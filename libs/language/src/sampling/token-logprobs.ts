@@ -1,3 +1,4 @@
+import { numberAt } from '@darkroom/core';
 import type { TextCodec, TokenLogprob } from '@darkroom/kinds';
 import { topTokens } from './top-tokens.ts';
 
@@ -11,9 +12,9 @@ export function tokenLogprob(logits: Float32Array, id: number, count: number, co
   const sum = logOfSum(logits);
   const toLogprob = (token: number) => {
     const bytes = codec.bytesOf(token);
-    return { token: utf8.decode(bytes), logprob: logits[token]! - sum, bytes: [...bytes] };
+    return { token: utf8.decode(bytes), logprob: numberAt(logits, token) - sum, bytes: [...bytes] };
   };
-  const top = topTokens(logits, count).filter((token) => logits[token]! > -Infinity);
+  const top = topTokens(logits, count).filter((token) => numberAt(logits, token) > -Infinity);
   return { ...toLogprob(id), top: top.map(toLogprob) };
 }
 
@@ -22,8 +23,8 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Returns ln Σ eˣ. */
 function logOfSum(logits: Float32Array): number {
   let highest = -Infinity;
-  for (let id = 0; id < logits.length; id++) if (logits[id]! > highest) highest = logits[id]!;
+  for (let id = 0; id < logits.length; id++) highest = Math.max(highest, numberAt(logits, id));
   let sum = 0;
-  for (let id = 0; id < logits.length; id++) sum += Math.exp(logits[id]! - highest);
+  for (let id = 0; id < logits.length; id++) sum += Math.exp(numberAt(logits, id) - highest);
   return highest + Math.log(sum);
 }

@@ -1,3 +1,5 @@
+import { numberAt } from '@darkroom/core';
+
 /** The highest logit, and the one at a given rank. */
 export interface LogitRange {
   /** Not finite if a logit is NaN, or none is finite. */
@@ -23,14 +25,14 @@ export function topLogits(logits: Float32Array, rank: number, ids: Uint32Array):
   let lowest = -Infinity;
   let count = 0;
   for (let id = 0; id < logits.length; id++) {
-    const logit = logits[id]!;
+    const logit = numberAt(logits, id);
     // Comparisons with NaN are false, so NaN reaches the next check.
     if (logit < lowest) continue;
     if (Number.isNaN(logit)) return { highest: NaN, lowest, count };
     ids[count++] = id;
     if (logit === lowest) continue;
     replaceLowest(heap, logit);
-    lowest = heap[0]!;
+    lowest = numberAt(heap, 0);
   }
   return { highest: heap.reduce((highest, logit) => Math.max(highest, logit)), lowest, count };
 }
@@ -40,17 +42,18 @@ export function topTokens(logits: Float32Array, count: number): number[] {
   if (count === 0) return [];
   const ids = new Uint32Array(logits.length);
   const top = topLogits(logits, Math.min(count, logits.length), ids);
-  const among = [...ids.subarray(0, top.count)].filter((id) => logits[id]! >= top.lowest);
+  const among = [...ids.subarray(0, top.count)].filter((id) => numberAt(logits, id) >= top.lowest);
   // A stable sort: equals stay in the order of their ids.
-  return among.toSorted((left, right) => logits[right]! - logits[left]!).slice(0, count);
+  return among.toSorted((left, right) => numberAt(logits, right) - numberAt(logits, left)).slice(0, count);
 }
 
 function replaceLowest(heap: Float32Array, value: number): void {
   let at = 0;
   for (let child = 1; child < heap.length; child = 2 * at + 1) {
-    if (child + 1 < heap.length && heap[child + 1]! < heap[child]!) child += 1;
-    if (heap[child]! >= value) break;
-    heap[at] = heap[child]!;
+    if (child + 1 < heap.length && numberAt(heap, child + 1) < numberAt(heap, child)) child += 1;
+    const lower = numberAt(heap, child);
+    if (lower >= value) break;
+    heap[at] = lower;
     at = child;
   }
   heap[at] = value;

@@ -1,3 +1,4 @@
+import { isNonEmpty, mapNonEmpty } from '@darkroom/core';
 import type { DarkroomError, RowCheckpoint, RowEvent, RowOutput } from '@darkroom/core';
 import type { TextInput, TextOutputFacts } from '@darkroom/kinds';
 import type { TextPipeline } from '../pipelines/text-pipeline.ts';
@@ -64,8 +65,8 @@ export class TextTable {
       const all = this.#entries.filter(({ row }) => row.shapeKey === shape);
       for (const entry of all) if (entry.row.isDone) await this.#end(entry);
       const group = all.filter(({ row }) => !row.isDone);
-      if (group.length === 0) continue;
-      const { events, failures } = await this.#pipeline.step(group.map(({ row }) => row));
+      if (!isNonEmpty(group)) continue;
+      const { events, failures } = await this.#pipeline.step(mapNonEmpty(group, ({ row }) => row));
       this.calls.push({ shape, names: group.map(({ name }) => name) });
       for (const entry of group) {
         entry.events.push(...(events.get(entry.row) ?? []));

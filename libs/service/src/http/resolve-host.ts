@@ -87,9 +87,9 @@ function lookupError(code: 'ENOTFOUND' | 'ETIMEOUT'): Error {
 
 function addressesInHosts(text: string, name: string): LookupAddress[] {
   const lines = text.split('\n').map((line) => line.replace(/#.*/, '').toLowerCase().trim().split(/\s+/));
-  return lines
-    .filter(([address, ...names]) => address !== undefined && names.includes(name))
-    .map(([address]) => ({ address: address!, family: address!.includes(':') ? 6 : 4 }));
+  return lines.flatMap(([address = '', ...names]) =>
+    names.includes(name) ? { address, family: address.includes(':') ? 6 : 4 } : [],
+  );
 }
 
 /** Returns the names to query, in the order of resolv.conf(5). */

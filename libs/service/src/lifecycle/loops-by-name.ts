@@ -1,3 +1,4 @@
+import { valueOfKey } from '@darkroom/core';
 import { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';
 import { BaseService } from './service.ts';
 
@@ -59,7 +60,7 @@ export class LoopsByName extends BaseService<LoopsByNameOptions> {
 
   /** Stops a loop. It stays in the map until its tick has ended, which may be waiting for a server. */
   #drop(name: string): void {
-    const loop = this.#loops.get(name)!;
+    const loop = valueOfKey(this.#loops, name);
     this.#listening.get(name)?.();
     this.#listening.delete(name);
     void loop.stop().then(() => this.#loops.delete(name));

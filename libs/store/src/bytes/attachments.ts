@@ -37,13 +37,12 @@ export async function storeAttachments(
   if (bytes === undefined) return { values: [total, ...entries.flat()], remove: nothing };
   // A separate folder per call: two clients may submit the same id, and the refused one removes only its own files.
   const folder = `${bytesFolderOf(store, id)}inputs/${randomUUID()}`;
-  const names = entries.map(([name]) => `${folder}.${name}`);
-  await Promise.all(entries.map(([, data], index) => bytes.put(names[index]!, data)));
-  const values = entries.flatMap(([name, data], index) => [
-    name,
-    encodeReference({ name: names[index]!, from: 0, to: data.byteLength }),
-  ]);
-  return { values: [total, ...values], remove: () => bytes.remove(names) };
+  const files = entries.map(([name, data]) => ({ name, data, file: `${folder}.${name}` }));
+  await Promise.all(files.map(({ file, data }) => bytes.put(file, data)));
+  const values = files.flatMap(({ name, data, file }) => {
+    return [name, encodeReference({ name: file, from: 0, to: data.byteLength })];
+  });
+  return { values: [total, ...values], remove: () => bytes.remove(files.map(({ file }) => file)) };
 }
 
 /**

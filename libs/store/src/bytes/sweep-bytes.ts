@@ -40,10 +40,10 @@ export class BytesSweeper {
   /** Returns bytes of expired uploads; the id holds the expiry time. Requests read their files before they expire. */
   async #findExpiredFiles(names: readonly string[]): Promise<string[]> {
     const { prefix } = this.#store;
-    const files = names.map((name) => ({
-      name,
-      expiresAtMs: expiryOfFile(name.slice(prefix.length + 1).split('/')[0]!),
-    }));
+    const files = names.map((name) => {
+      const [folder = ''] = name.slice(prefix.length + 1).split('/');
+      return { name, expiresAtMs: expiryOfFile(folder) };
+    });
     if (files.every(({ expiresAtMs }) => expiresAtMs === undefined)) return [];
     const nowMs = await readTime(this.#store);
     return files.filter(({ expiresAtMs = Infinity }) => expiresAtMs < nowMs - graceMs).map(({ name }) => name);
@@ -55,12 +55,15 @@ export class BytesSweeper {
     // installation.
     const [secret, nowMs] = await Promise.all([redis.get(systemKeys(prefix).idSecret), readTime(this.#store)]);
     if (secret === null) return [];
-    const parts = names.map((name) => ({ name, path: name.slice(prefix.length + 1).split('/') }));
+    const parts = names.map((name) => {
+      const [id = '', folder] = name.slice(prefix.length + 1).split('/');
+      return { name, id, folder };
+    });
     const isOurs = (id: string): boolean => isOurRequestId(id, { owner: undefined, secret });
-    const ids = [...new Set(parts.map(({ path }) => path[0]!))].filter(isOurs);
+    const ids = [...new Set(parts.map(({ id }) => id))].filter(isOurs);
     const states = new Map(await Promise.all(ids.map(async (id) => [id, await this.#stateOf(id)] as const)));
     return parts
-      .filter(({ name, path: [id = '', folder] }) => {
+      .filter(({ name, id, folder }) => {
         const state = states.get(id);
         // Nothing is written to the folders of an ended request.
         if (name.endsWith('/') && (state === 'ended' || state === 'stripped')) return true;
@@ -76,7 +79,7 @@ export class BytesSweeper {
   /** Returns the state of a request. `stripped`: ended, and its private parts (prompt, attachments) were deleted. */
   async #stateOf(id: string): Promise<'open' | 'ended' | 'stripped' | 'gone'> {
     const [state, endedAtMs, stripped] = await this.#store.redis.hmget(
-      this.#store.keysOfRequest(id)!.request(id),
+      this.#store.keysOfKnownRequest(id).request(id),
       'state',
       'endedAtMs',
       'stripped',

@@ -61,6 +61,12 @@ export function connectStore({
       const shard = shardOfRequestId(id);
       return shard === undefined ? undefined : modelKeys(prefix, shard);
     },
+    /** Returns the keys of the shard of a request's own id. @throws RangeError for another string. */
+    keysOfKnownRequest(id: string): ModelKeys {
+      const shard = shardOfRequestId(id);
+      if (shard === undefined) throw new RangeError(`${id} is no request id`);
+      return modelKeys(prefix, shard);
+    },
     /** Returns the queue of webhook deliveries, opened on first use. */
     deliveries: (): Queue => (deliveries ??= openDeliveries(redis, { prefix, isTraced, onError })),
     /** Opens another connection with the same settings: subscribers and blocking reads need their own. */

@@ -1,3 +1,4 @@
+import { pairUp } from '@darkroom/core';
 import { randomUUID } from 'node:crypto';
 import type { PlannedLease } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
@@ -36,8 +37,8 @@ export async function dispatchRequests(
   const values = [randomUUID(), reserveWorkerId, JSON.stringify(planned)];
   const reply = await runScript(store, 'dispatch/dispatch-requests', store.keysOf(model), values);
   const ids = leases.flatMap(({ requestIds }) => requestIds);
-  return (reply as [status: DispatchOutcome['status'], token?: string, trace?: string][]).map(
-    ([status, token = '', trace], index) =>
-      status === 'leased' ? { status, delivery: { id: ids[index]!, token }, trace: trace || undefined } : { status },
+  const replies = reply as [status: DispatchOutcome['status'], token?: string, trace?: string][];
+  return pairUp(ids, replies).map(([id, [status, token = '', trace]]) =>
+    status === 'leased' ? { status, delivery: { id, token }, trace: trace || undefined } : { status },
   );
 }

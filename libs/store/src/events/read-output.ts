@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import type { OutputInfo } from '@darkroom/core';
 import { fetchReferred, referenceOf } from '../bytes/store-bytes.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
@@ -20,8 +21,8 @@ export async function readOutput(
   );
   if (chunks.length < info.chunks) return undefined;
   // Texts are always in Redis: a text that looks like a reference is none.
-  const reference = isText(info) ? undefined : referenceOf(store, id, chunks[0]!);
-  if (reference === undefined) return { info, data: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
+  const reference = isText(info) ? undefined : referenceOf(store, id, itemAt(chunks, 0));
+  if (reference === undefined) return { info, data: chunks.length === 1 ? itemAt(chunks, 0) : Buffer.concat(chunks) };
   // All chunks are ranges of the same stored bytes.
   const data = await fetchReferred(store, { ...reference, to: reference.from + info.bytes });
   return data && { info, data };

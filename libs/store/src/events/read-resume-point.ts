@@ -13,7 +13,7 @@ export async function readResumePoint(
   { id, outputs }: Pick<RequestEnvelope, 'id' | 'outputs'>,
 ) {
   // The request is in the shard that its id names.
-  const keys = store.keysOfRequest(id)!;
+  const keys = store.keysOfKnownRequest(id);
   const indexes = Array.from({ length: outputs }, (_value, index) => index);
   const [infos, spans, origins, bytes] = await Promise.all([
     store.redis.hmget(keys.request(id), ...indexes.map((index) => `output:${index}`)),

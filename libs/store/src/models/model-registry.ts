@@ -59,7 +59,7 @@ export async function listShardsByModel(store: StoreConnection): Promise<Readonl
 
 /** Groups shards by model, in the order of their numbers. */
 export function groupShards(shards: readonly string[]): ReadonlyMap<string, readonly string[]> {
-  return new Map(groupBy(inOrder(shards), modelOfShard).map((group) => [modelOfShard(group[0]!), group]));
+  return new Map(groupBy(inOrder(shards), modelOfShard).map((group) => [modelOfShard(group[0]), group]));
 }
 
 /** Values that stand in place of a card for further shards of a model. */

@@ -124,7 +124,7 @@ export async function runAdmission(
   const { queued = '', servedOnly = false, open = '', bytes = '', bytesElsewhere = 0 } = limits;
   const values = [...texts, retryOf, trace, admission, ...fields, queued, servedOnly ? '1' : '', open, bytes];
   values.push(bytesElsewhere, store.maxAttempts);
-  const keys = store.keysOfRequest(id)!;
+  const keys = store.keysOfKnownRequest(id);
   if (attachments === undefined) return runScript(store, 'requests/admit-request', keys, values);
   const stored = await callBytes(() => storeAttachments(store, id, attachments));
   const reply = await runScript(store, 'requests/admit-request', keys, [...values, ...stored.values]);

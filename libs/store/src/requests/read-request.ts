@@ -43,7 +43,8 @@ async function readFields(
   id: string,
 ): Promise<[Record<string, string>, string | null]> {
   const replies = await redis.pipeline().hgetall(keys.request(id)).get(keys.input(id)).exec();
-  const [fields, envelope] = replies!.map(([error, reply]) => {
+  if (replies === null) throw new Error('Redis discarded the commands of a pipeline');
+  const [fields, envelope] = replies.map(([error, reply]) => {
     if (error !== null) throw error;
     return reply;
   });

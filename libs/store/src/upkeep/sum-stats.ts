@@ -1,3 +1,4 @@
+import { pairUp, valueOfKey } from '@darkroom/core';
 import type { TerminalState } from '@darkroom/core';
 import type { ModelStats, PoolThroughput, QueueCounters } from './read-stats.ts';
 
@@ -52,8 +53,8 @@ export function sumCounters(shards: readonly QueueCounters[]): QueueCounters {
   return others.reduce(
     (sum, shard) => ({
       // Every shard lists all transitions, in the same order.
-      states: sum.states.map((state, at) => ({ ...state, ...sumDurations(state, shard.states[at]!) })),
-      ends: sum.ends.map((end, at) => ({ ...end, ...sumDurations(end, shard.ends[at]!) })),
+      states: pairUp(sum.states, shard.states).map(([state, other]) => ({ ...state, ...sumDurations(state, other) })),
+      ends: pairUp(sum.ends, shard.ends).map(([end, other]) => ({ ...end, ...sumDurations(end, other) })),
       requeues: sumFields(sum.requeues, shard.requeues),
       reaped: sum.reaped + shard.reaped,
     }),
@@ -68,9 +69,12 @@ export function sumEnded(shards: readonly Record<TerminalState, number>[]): Reco
 type Durations = Pick<QueueCounters['ends'][number], 'counts' | 'sum'>;
 
 function sumDurations(left: Durations, right: Durations): Durations {
-  return { counts: left.counts.map((count, at) => count + right.counts[at]!), sum: left.sum + right.sum };
+  const counts = pairUp(left.counts, right.counts).map(([count, other]) => count + other);
+  return { counts, sum: left.sum + right.sum };
 }
 
 function sumFields<Fields extends Record<string, number>>(left: Fields, right: Fields): Fields {
-  return Object.fromEntries(Object.entries(left).map(([name, value]) => [name, value + right[name]!])) as Fields;
+  const others = new Map(Object.entries(right));
+  const sums = Object.entries(left).map(([name, value]) => [name, value + valueOfKey(others, name)]);
+  return Object.fromEntries(sums) as Fields;
 }

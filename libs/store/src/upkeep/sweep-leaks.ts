@@ -2,7 +2,7 @@
  * Sweeps keys of requests and workers that are gone. No script leaves any; manual changes or a partly restored backup
  * may.
  */
-import { modelOfShard } from '@darkroom/core';
+import { modelOfShard, itemAt } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -46,7 +46,7 @@ export class LeakSweeper {
    */
   async sweepPage() {
     const servers = this.#store.masters();
-    const server = servers[this.#server % servers.length]!;
+    const server = itemAt(servers, this.#server % servers.length);
     const pattern = `${escapeGlob(this.#store.prefix)}:v3:*`;
     const [cursor, page] = await server.scan(this.#cursor, 'MATCH', pattern, 'COUNT', this.#pageSize);
     this.#cursor = cursor;

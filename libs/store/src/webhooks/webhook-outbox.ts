@@ -87,14 +87,14 @@ function decode(model: string, [entryId, pairs]: StreamEntry) {
 }
 
 function shownOf(json = '{}') {
-  const { createdAtMs, startedAtMs, done, total, ...outputs } = JSON.parse(json) as Record<string, string | undefined>;
+  const { createdAtMs, startedAtMs, done, total, ...outputs } = JSON.parse(json) as Record<string, string>;
   return {
     createdAtMs: numberOf(createdAtMs),
     startedAtMs: numberOf(startedAtMs),
     done: numberOf(done),
     total: numberOf(total),
     outputs: Object.values(outputs)
-      .map((output) => JSON.parse(output!) as OutputInfo)
+      .map((output) => JSON.parse(output) as OutputInfo)
       .toSorted((left, right) => left.index - right.index),
   };
 }

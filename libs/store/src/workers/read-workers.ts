@@ -1,4 +1,4 @@
-import { modelOfShard, type WorkerThroughput } from '@darkroom/core';
+import { modelOfShard, type WorkerThroughput, pairUp } from '@darkroom/core';
 import { type WorkerList, workerLists } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -15,7 +15,7 @@ export async function readWorkers(store: StoreConnection, model: string, limit: 
     store.redis.hmget(keys.swept, 'count', 'maxMissed'),
     ...workerLists.map((list) => store.redis.zrange(keys.workers(list), '0', String(limit - 1))),
   ]);
-  const found = lists.flatMap((ids, index) => ids.map((workerId) => ({ workerId, list: workerLists[index]! })));
+  const found = pairUp(workerLists, lists).flatMap(([list, ids]) => ids.map((workerId) => ({ workerId, list })));
   const workers = await Promise.all(
     found.slice(0, limit).map(async ({ workerId, list }) => {
       const [lastSweep, fields] = await Promise.all([

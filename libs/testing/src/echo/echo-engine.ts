@@ -1,7 +1,8 @@
 /** The engine half of the kind `echo`: writes the prompt, one character per step. */
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Pipeline, PipelineRow, RowCheckpoint, RowOutput, RowRequest, StepReport } from '@darkroom/core';
+import type { NonEmpty, Pipeline, PipelineRow, RowCheckpoint, RowOutput } from '@darkroom/core';
+import type { RowRequest, StepReport } from '@darkroom/core';
 import type { EngineKind } from '@darkroom/executor';
 import { echo, type EchoCard, echoCard, type EchoInput } from './echo-kind.ts';
 
@@ -71,7 +72,7 @@ class EchoPipeline implements Pipeline<EchoRow> {
     return Promise.resolve([row]);
   }
 
-  step(rows: readonly EchoRow[]): Promise<StepReport<EchoRow>> {
+  step(rows: NonEmpty<EchoRow>): Promise<StepReport<EchoRow>> {
     const events = new Map(
       rows.map((row) => {
         const text = row.prompt[row.done]!;

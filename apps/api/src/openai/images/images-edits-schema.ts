@@ -1,4 +1,5 @@
 /** Request bodies and OpenAPI documents of `POST /v1/images/edits` and `POST /v1/images/variations`. */
+import { itemAt } from '@darkroom/core';
 import { imageRequestSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { answerErrors, requestIdHeader } from '../../openapi/answer-document.ts';
@@ -52,7 +53,7 @@ export function fromReferences(body: unknown): unknown {
     if (given['image'] != null) throw invalidField('images', images, 'none beside image');
     const { data } = oneReference.safeParse(images);
     if (data === undefined) throw invalidField('images', images, `a list of one ${referenceExpected}`);
-    given['image'] = data[0]!.image_url;
+    given['image'] = itemAt(data, 0).image_url;
   }
   if (typeof given['mask'] === 'object' && given['mask'] !== null) {
     const { data } = reference.safeParse(given['mask']);

@@ -1,4 +1,5 @@
 /** Answers to several prompts, each a separate request; also `echo` and `max_tokens: 0` of `POST /v1/completions`. */
+import { itemAt } from '@darkroom/core';
 import { text as textKind } from '@darkroom/kinds';
 import type { ApiContext } from '../../context/context.ts';
 import { answerStored, streamStored, submitWatched } from '../../answer/answer-stored.ts';
@@ -72,7 +73,7 @@ async function fullAnswerOf(
     .map(({ outputs }) => openaiUsage(outputs))
     .map((each) => (isPromptOnly ? withoutCompletion(each) : each));
   return {
-    ...headOf(all[0]!.submitted, shape, shape.answerObject),
+    ...headOf(itemAt(all, 0).submitted, shape, shape.answerObject),
     choices: choices.map((choice, index) => ({ ...choice, index })),
     usage: usages.reduce(addUsage),
   };

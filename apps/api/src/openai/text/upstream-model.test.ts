@@ -1,23 +1,13 @@
 /** Requests to a model of an upstream server: fields are forwarded as they were sent. */
 import { timeOfRequestId } from '@darkroom/core';
-import type { UpstreamTextCard } from '@darkroom/kinds';
 import { publishModel, readRequest } from '@darkroom/store';
+import { upstreamTextCard } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { runNext, startWorker } from '../../testing/fake-worker.ts';
 import { postJson, end } from '../../testing/open-text-api.ts';
 import { openTestApi } from '../../testing/test-api.ts';
 
-const card: UpstreamTextCard = {
-  id: 'far-away',
-  created: 1_700_000_000,
-  ownedBy: 'others',
-  kind: 'text',
-  pipeline: 'openai',
-  mode: 'autoregressive',
-  hasChatTemplate: true,
-  hasTools: false,
-  deterministic: { is: false, reason: 'another server runs it' },
-};
+const card = { ...upstreamTextCard, hasTools: false };
 const messages = [{ role: 'user', content: 'something cold' }];
 
 async function open() {

@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import { relative } from 'node:path';
 import type { DenoiserConfig } from './denoiser-config.ts';
 import type { LatentConfig } from './latent-config.ts';
@@ -48,7 +49,7 @@ function openGraph(directory: string, path: string) {
 function channelsOf({ file, graph }: OpenedGraph, input: string): number {
   const convolution = graph.nodes.find(({ operator, inputs }) => operator === 'Conv' && inputs[0] === input);
   const weights = graph.weights.get(convolution?.inputs[1] ?? '');
-  if (weights !== undefined) return weights.shape[1]!;
+  if (weights !== undefined) return itemAt(weights.shape, 1);
   throw notOfExporter(file, `a convolution of its input ${input}`);
 }
 

@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import { z } from 'zod';
 import { checkSameTokens, type DenoiserConfig } from './denoiser-config.ts';
 import { positiveInteger, misfitError, modelFileError, readModelConfig } from '@darkroom/runtime/model-file';
@@ -29,9 +30,10 @@ export async function readStableDiffusion3Config(
   textEncoders: TextEncoders,
 ): Promise<DenoiserConfig> {
   const transformer = await readModelConfig(directory, configFile, schema);
-  const [clip, clip2] = textEncoders;
-  checkSameTokens([clip, clip2!]);
-  checkWidths(textEncoders, transformer);
+  const [clip, , t5] = textEncoders;
+  const clip2 = itemAt(textEncoders, 1);
+  checkSameTokens([clip, clip2]);
+  checkWidths([clip, clip2, t5], transformer);
   const { sample_size: side, patch_size: patchSize, pos_embed_max_size: maxPatches } = transformer;
   const maxSide = maxPatches * patchSize;
   const expected = `at most ${maxSide}, pos_embed_max_size patches of patch_size`;
@@ -46,15 +48,17 @@ export async function readStableDiffusion3Config(
   };
 }
 
+type Encoders = readonly [clip: TextEncoderFiles, clip2: TextEncoderFiles, t5: TextEncoderFiles | undefined];
+
 /** Checks the text widths. Per token, the two CLIP embeddings are concatenated and padded with zeros to T5's width. */
-function checkWidths([clip, clip2, t5]: TextEncoders, transformer: z.infer<typeof schema>): void {
+function checkWidths([clip, clip2, t5]: Encoders, transformer: z.infer<typeof schema>): void {
   const { joint_attention_dim: given, pooled_projection_dim: givenPooled } = transformer;
   const ofBoth = 'of text_encoder/config.json and text_encoder_2/config.json';
-  const minWidth = (clip.width ?? 0) + (clip2!.width ?? 0);
+  const minWidth = (clip.width ?? 0) + (clip2.width ?? 0);
   if (minWidth > given) {
     throw misfitError(configFile, 'joint_attention_dim', given, `at least ${minWidth}, the hidden_size ${ofBoth}`);
   }
-  const pooled = pooledWidthOf(clip) + pooledWidthOf(clip2!);
+  const pooled = pooledWidthOf(clip) + pooledWidthOf(clip2);
   if (pooled !== givenPooled) {
     const expected = `${pooled}, the projection_dim ${ofBoth}`;
     throw misfitError(configFile, 'pooled_projection_dim', givenPooled, expected);

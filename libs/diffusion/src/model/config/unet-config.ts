@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import { z } from 'zod';
 import { checkSameTokens, type DenoiserConfig } from './denoiser-config.ts';
 import {
@@ -83,7 +84,7 @@ function checkWidths(textEncoders: TextEncoders, given: number): void {
 function checkTimeIds(textEncoders: TextEncoders, json: unknown): void {
   const config = checkModelJson(configFile, json, timeIdsSchema);
   const { addition_time_embed_dim: timeWidth, projection_class_embeddings_input_dim: given } = config;
-  const { pooledWidth } = textEncoders[1]!;
+  const { pooledWidth } = itemAt(textEncoders, 1);
   if (pooledWidth === undefined) throw modelFileError('text_encoder_2/config.json', 'projection_dim: is missing');
   const sum = 6 * timeWidth + pooledWidth;
   if (sum === given) return;

@@ -3,6 +3,7 @@
  * one config serves every scheduler, as with `OtherScheduler.from_config(config)`: each reads the fields of its own
  * class and ignores the others.
  */
+import { itemAt } from '@darkroom/core';
 import { z } from 'zod';
 
 /** The schedulers' names in requests. */
@@ -179,10 +180,10 @@ function readFields(json: Readonly<Record<string, unknown>>): Fields {
   if (error === undefined) {
     return Object.fromEntries(Object.entries(data).map(([name, value]) => [camelCase(name), value])) as Fields;
   }
-  const issue = error.issues[0]!;
+  const issue = itemAt(error.issues, 0);
   if (issue.code !== 'unrecognized_keys')
-    throw new TypeError(`scheduler config: ${issue.path[0]!.toString()} ${issue.message}`);
-  const name = issue.keys[0]!;
+    throw new TypeError(`scheduler config: ${itemAt(issue.path, 0).toString()} ${issue.message}`);
+  const name = itemAt(issue.keys, 0);
   throw new Error(`scheduler config: ${name} (${JSON.stringify(json[name])}) is not a supported field`);
 }
 

@@ -1,23 +1,18 @@
 import { readMetadata } from '@darkroom/client';
 import { encodeImage } from '@darkroom/imaging';
 import type { ImageInput } from '@darkroom/kinds';
+import { imageInput } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { imageEngine } from './image-engine.ts';
 
 const input: ImageInput = {
-  prompt: 'a fox',
-  negativePrompt: '',
+  ...imageInput,
   width: 8,
   height: 8,
   n: 2,
   numInferenceSteps: 10,
   guidanceScale: 3,
-  guidanceRescale: 0,
   seed: 1,
-  scheduler: 'ddim',
-  outputFormat: 'png',
-  outputCompression: 100,
-  previewEvery: 5,
 };
 const output = { data: new Uint8Array(8 * 8 * 3).fill(77), facts: { width: 8, height: 8, seed: 2 } };
 const request = (changes: Partial<ImageInput>) => ({ model: 'tiny', input: { ...input, ...changes } });

@@ -1,3 +1,4 @@
+import { pairUp } from '@darkroom/core';
 import type { RequestSnapshot } from '@darkroom/core';
 import type { StoredImageInput } from '../image-views.ts';
 import { secondsBetween } from './progress-bar.ts';
@@ -8,8 +9,8 @@ export function falResult(
   urls: readonly string[],
 ) {
   const { prompt, seed } = input as StoredImageInput;
-  const images = outputs.map(({ contentType, bytes, width, height }, at) => ({
-    url: urls[at]!,
+  const images = pairUp(outputs, urls).map(([{ contentType, bytes, width, height }, url]) => ({
+    url,
     width,
     height,
     content_type: contentType,

@@ -1,3 +1,5 @@
+import { itemAt } from '@darkroom/core';
+
 /** Result of a chunk: the text that can be emitted, and the stop string if one was found. */
 export interface StopMatch {
   /** Text that is not part of a stop string and cannot become part of one. */
@@ -30,7 +32,7 @@ export class StopMatcher {
   push(piece: string): StopMatch {
     const whole = this.#held + piece;
     for (let at = this.#held.length; at < whole.length; at++) {
-      const stop = this.#take(whole[at]!);
+      const stop = this.#take(whole.charAt(at));
       if (stop === undefined) continue;
       this.#held = '';
       return { text: whole.slice(0, at + 1 - stop.length), stop };
@@ -60,7 +62,8 @@ export class StopMatcher {
     let found: string | undefined;
     for (const pattern of this.#patterns) {
       const { text, fallback } = pattern;
-      while (pattern.matched > 0 && text[pattern.matched] !== unit) pattern.matched = fallback[pattern.matched - 1]!;
+      while (pattern.matched > 0 && text[pattern.matched] !== unit)
+        pattern.matched = itemAt(fallback, pattern.matched - 1);
       if (text[pattern.matched] === unit) pattern.matched += 1;
       if (pattern.matched === text.length && text.length > (found?.length ?? 0)) found = text;
     }
@@ -71,7 +74,7 @@ export class StopMatcher {
 function fallbackOf(text: string): number[] {
   const fallback = [0];
   for (let at = 1, matched = 0; at < text.length; at++) {
-    while (matched > 0 && text[at] !== text[matched]) matched = fallback[matched - 1]!;
+    while (matched > 0 && text[at] !== text[matched]) matched = itemAt(fallback, matched - 1);
     if (text[at] === text[matched]) matched += 1;
     fallback.push(matched);
   }

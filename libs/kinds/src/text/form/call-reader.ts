@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import { type CallMarkup, triggerOf } from './call-markup.ts';
 
 /** A part of an answer. Calls are numbered from 0. */
@@ -161,10 +162,11 @@ export function readCalls(markup: CallMarkup, text: string): { text: string; cal
   const reader = new CallReader(markup);
   const emitted: string[] = [];
   const calls: { name: string; arguments: string }[] = [];
+  // Arguments follow their call.
   for (const piece of [...reader.push(text), ...reader.end()])
     if (piece.type === 'text') emitted.push(piece.text);
     else if (piece.type === 'call') calls.push({ name: piece.name, arguments: '' });
-    else if (piece.type === 'arguments') calls[piece.call]!.arguments += piece.text;
+    else if (piece.type === 'arguments') itemAt(calls, piece.call).arguments += piece.text;
   return { text: emitted.join(''), calls };
 }
 
@@ -182,7 +184,7 @@ function startJson(): (piece: string) => { length: number; isComplete: boolean }
   let isEscaped = false;
   return (piece) => {
     for (let at = 0; at < piece.length; at++) {
-      const unit = piece[at]!;
+      const unit = piece.charAt(at);
       if (isEscaped) isEscaped = false;
       else if (isText) {
         if (unit === '"') isText = false;

@@ -1,7 +1,7 @@
 /** Output formats and tools, from the request body to the engine's constraint. */
 import { readFileSync } from 'node:fs';
 import type { RequestSnapshot } from '@darkroom/core';
-import { toolTemplate } from '@darkroom/testing';
+import { requestPolicy, textCard, toolTemplate } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import type { RequestPolicy } from '../../request/request-fields.ts';
 import { encodeTextCodecFiles } from '../codec/text-codec.ts';
@@ -16,28 +16,12 @@ const documents: Record<string, Uint8Array> = {
   plain: encodeTextCodecFiles(files),
 };
 
-const card: TextCard = {
-  id: 'caller',
-  created: 1_700_000_000,
-  ownedBy: 'tests',
-  kind: 'text',
-  pipeline: 'LlamaForCausalLM',
-  mode: 'autoregressive',
-  maxModelTokens: 256,
-  vocabularySize: 6144,
-  codec: 'with tools',
-  hasChatTemplate: true,
-  hasTools: true,
-  defaults: { maxTokens: 24, temperature: 0, topP: 1, topK: 0 },
-  deterministic: { is: true },
-};
+const card: TextCard = { ...textCard, id: 'caller', codec: 'with tools', hasTools: true };
 const plain: TextCard = { ...card, id: 'plain', codec: 'plain', hasTools: false };
 const blocks: TextCard = { ...card, mode: 'block_diffusion', block: { size: 8, confidenceThreshold: 0.9 } };
 
 const options: RequestPolicy = {
-  timeoutS: { default: 600, max: 3600 },
-  webhooks: { allowPrivate: false },
-  drawSeed: () => 42,
+  ...requestPolicy,
   readAsset: (_id, name) => Promise.resolve(documents[name]!),
 };
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { DarkroomError, OwnerTurns } from '@darkroom/core';
+import { DarkroomError, OwnerTurns, deleteOldest } from '@darkroom/core';
 import type { TextConstraint } from '../form/text-input.ts';
 import { grammarError } from './schema/grammar-problem.ts';
 import type { GrammarAnswer } from './engine/grammar-message.ts';
@@ -109,8 +109,7 @@ export class GrammarChecks {
   #cacheOutcome(key: string, outcome: CheckOutcome): void {
     this.#outcomes.delete(key);
     this.#outcomes.set(key, outcome);
-    const [oldest] = this.#outcomes.keys();
-    if (this.#outcomes.size > maxOutcomes && oldest !== undefined) this.#outcomes.delete(oldest);
+    if (this.#outcomes.size > maxOutcomes) deleteOldest(this.#outcomes);
   }
 
   #run(check: Check): void {

@@ -1,4 +1,5 @@
 /** Entry of the threads that compile grammars and match texts. */
+import { itemAt } from '@darkroom/core';
 import { type MessagePort, workerData } from 'node:worker_threads';
 import { createTextCodec } from '../codec/text-codec.ts';
 import type { TextConstraint } from '../form/text-input.ts';
@@ -35,7 +36,7 @@ let matchers: Matchers | undefined;
 
 function create(): Matchers {
   const { tokens, endIds } = vocabulary === undefined ? { ...bytesOnly, endIds: [256] } : tokensOf(vocabulary);
-  const end = endIds[0]!;
+  const end = itemAt(endIds, 0);
   return new Matchers(new GrammarEngine(module, { tokens, end }, maxBytes, vocabulary !== undefined), endIds);
 }
 

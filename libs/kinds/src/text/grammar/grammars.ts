@@ -142,8 +142,9 @@ class Lane {
     if (link === undefined) return;
     // Only an awaited answer keeps the process alive.
     link.keepAlive(this.#pending.length > 0);
-    if (this.#pending.length === 0) return;
-    const limitMs = this.#pending[0]!.question.type === 'start' ? startLimitMs : this.#limitMs;
+    const [first] = this.#pending;
+    if (first === undefined) return;
+    const limitMs = first.question.type === 'start' ? startLimitMs : this.#limitMs;
     const problem = `it takes longer than ${limitMs / 1000} s to prepare`;
     this.#timer = setTimeout(() => this.#replace(link, problem), limitMs).unref();
   }

@@ -1,3 +1,4 @@
+import { valueOfKey } from '@darkroom/core';
 import { GrammarProblem } from '../schema/grammar-problem.ts';
 import type { LarkRules } from './lark-rules.ts';
 
@@ -47,7 +48,7 @@ export function gbnfToLark(source: string, rules: LarkRules): string {
     }
   };
   for (const [name, reserved] of names) rules.define(reserved, lark(read.get(name)!)!);
-  return names.get('root')!;
+  return valueOfKey(names, 'root');
 }
 
 function quantifier(min: number, max: number): string {
@@ -71,7 +72,7 @@ function reachableRules(
     // Treat a very long chain of rules as recursive, to bound the stack.
     if (within.has(name) || within.size > 1000) return false;
     within.add(name);
-    const isPlain = visit(rules.get(name)!);
+    const isPlain = visit(valueOfKey(rules, name));
     within.delete(name);
     done.add(name);
     return isPlain;
@@ -98,11 +99,17 @@ function productiveRules(rules: ReadonlyMap<string, Expression>): Set<string> {
   // Check a rule again only when a rule that it uses has become productive.
   const open = [...rules.keys()];
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
-    if (productive.has(name) || !ends(rules.get(name)!)) continue;
+    if (productive.has(name) || !ends(valueOfKey(rules, name))) continue;
     productive.add(name);
     open.push(...(users.get(name) ?? []));
   }
   return productive;
+}
+
+/** Returns the only part itself; otherwise an expression of all. */
+function joined(type: 'sequence' | 'choice', parts: readonly Expression[]): Expression {
+  const [first, ...others] = parts;
+  return first !== undefined && others.length === 0 ? first : { type, parts };
 }
 
 class GbnfReader {
@@ -138,7 +145,7 @@ class GbnfReader {
     const parts = [this.#sequence(used)];
     while (this.#match(/\|/y) !== undefined) parts.push(this.#sequence(used));
     this.#depth -= 1;
-    return parts.length === 1 ? parts[0]! : { type: 'choice', parts };
+    return joined('choice', parts);
   }
 
   #sequence(used: Extract<Expression, { type: 'rule' }>[]): Expression {
@@ -172,7 +179,7 @@ class GbnfReader {
         parts.push(...this.#repeated([rule]));
       }
     }
-    return parts.length === 1 ? parts[0]! : { type: 'sequence', parts };
+    return joined('sequence', parts);
   }
 
   /** Applies the quantifiers that follow, if any. */
@@ -194,7 +201,7 @@ class GbnfReader {
       throw this.#problem(`${text} repeats more than ${maxRepetitions} times`);
     if (depth > maxNesting) throw this.#problem(`more than ${maxNesting} repetitions of one another`);
     this.#at += text.length;
-    const unit: Expression = parts.length === 1 ? parts[0]! : { type: 'sequence', parts };
+    const unit = joined('sequence', parts);
     return this.#repeated([{ type: 'repeat', unit, min: range[0], max: range[1] }], depth + 1);
   }
 
@@ -250,10 +257,7 @@ class GbnfReader {
     const found = coded.exec(this.#source);
     if (found !== null) {
       this.#at += found[0].length;
-      return Number.parseInt(
-        found.slice(1).find((digits) => digits !== undefined)!,
-        16,
-      );
+      return Number.parseInt(found.slice(1).join(''), 16);
     }
     const letter = this.#source.codePointAt(this.#at);
     if (letter === undefined) throw this.#problem('the grammar breaks off');

@@ -1,3 +1,4 @@
+import { itemAt } from '@darkroom/core';
 import { GrammarProblem } from '../schema/grammar-problem.ts';
 import type { AllowedTokens } from './grammar-message.ts';
 import type { GrammarEngine } from './grammar-engine.ts';
@@ -70,7 +71,7 @@ export class Matchers {
         );
         if (ids.length === 0) throw new GrammarProblem('it allows no text');
         state = (Math.imul(state, 48_271) >>> 0) % 2_147_483_647;
-        this.accept(number, ids[state % ids.length]!);
+        this.accept(number, itemAt(ids, state % ids.length));
       }
     } finally {
       this.close(number);
@@ -112,10 +113,10 @@ export class Matchers {
 }
 
 function isSet(words: Int32Array, id: number): boolean {
-  return ((words[id >> 5]! >>> (id & 31)) & 1) === 1;
+  return ((itemAt(words, id >> 5) >>> (id & 31)) & 1) === 1;
 }
 
 function set(words: Int32Array, id: number, value: boolean): void {
-  if (value) words[id >> 5]! |= 1 << (id & 31);
-  else words[id >> 5]! &= ~(1 << (id & 31));
+  const [word, bit] = [itemAt(words, id >> 5), 1 << (id & 31)];
+  words[id >> 5] = value ? word | bit : word & ~bit;
 }
