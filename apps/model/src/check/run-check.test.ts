@@ -21,7 +21,7 @@ it('unloads text encoders with LOW_MEMORY', async ({ skip }) => {
   const copy = join(await mkdtemp(join(tmpdir(), 'darkroom-check-')), 'tiny');
   onTestFinished(() => rm(join(copy, '..'), { recursive: true }));
   await cp(tiny, copy, { recursive: true });
-  const megabytes = 160;
+  const megabytes = 80;
   const weights = { output: 'last_hidden_state', width: 32, matrices: megabytes / 16 };
   addWeights(join(copy, 'text_encoder/model.onnx'), weights);
   const check = (hasLowMemory: boolean) =>
