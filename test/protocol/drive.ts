@@ -113,6 +113,7 @@ function record({ store, name }: World, calls: Sent[]): StoreConnection {
     redis,
     keysOf: { value: () => keys },
     keysOfRequest: { value: () => keys },
+    keysOfKnownRequest: { value: () => keys },
   }) as StoreConnection;
 }
 
