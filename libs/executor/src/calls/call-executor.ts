@@ -115,7 +115,8 @@ export class CallExecutor implements Executor {
 
   async checkHealth(): Promise<ExecutorHealth> {
     const startedAtMs = performance.now();
-    const isHealthy = this.#isReady && (await this.#probe(this.#life!.signal)) === undefined;
+    const life = this.#isReady ? this.#life : undefined;
+    const isHealthy = life !== undefined && (await this.#probe(life.signal)) === undefined;
     const waiting = new Set(this.#queue.map(({ request }) => request));
     const latencyMs = performance.now() - startedAtMs;
     return { isHealthy, slots: this.#calls, waitingRequests: waiting.size, latencyMs };
@@ -187,7 +188,11 @@ export class CallExecutor implements Executor {
   }
 
   #callNext(): void {
-    while (this.#calls < this.#maxSlots && this.#queue.length > 0) void this.#call(this.#queue.shift()!);
+    while (this.#calls < this.#maxSlots) {
+      const next = this.#queue.shift();
+      if (next === undefined) return;
+      void this.#call(next);
+    }
   }
 
   async #call({ request, index }: { request: OpenRequest; index: number }): Promise<void> {
@@ -245,7 +250,8 @@ export class CallExecutor implements Executor {
       this.#options.onWaiting(message);
       return this.#lose(message, { countsNoAttempt: true });
     }
-    const { signal } = this.#life!;
+    if (this.#life === undefined) return;
+    const { signal } = this.#life;
     const reason = await this.#reasonNotAlive(signal);
     if (!signal.aborted && reason !== undefined) return this.#lose(reason);
     const retryAfterMs = error instanceof UpstreamError ? error.retryAfterMs : 0;

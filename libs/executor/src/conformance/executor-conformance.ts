@@ -64,7 +64,7 @@ function testRequests({ log, executor, subject, short }: Harness): void {
       expect(ofRequest.filter(({ type }) => type.startsWith('request-'))).toEqual([
         { type: 'request-done', requestId: id },
       ]);
-      expect(ofRequest.at(-1)!.type).toBe('request-done');
+      expect(ofRequest.at(-1)?.type).toBe('request-done');
     }
   });
 
@@ -77,7 +77,7 @@ function testRequests({ log, executor, subject, short }: Harness): void {
       expect(done).toEqual(done.toSorted((left, right) => left - right));
       const text = outputEvents.reduce(applyText, undefined);
       expect(text ?? data.toString()).toBe(data.toString());
-      expect(outputEvents.at(-1)!.type).toBe('output');
+      expect(outputEvents.at(-1)?.type).toBe('output');
     }
   });
 

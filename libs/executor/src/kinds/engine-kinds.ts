@@ -1,3 +1,4 @@
+import { lastItem } from '@darkroom/core';
 import type { EngineKind } from '../engine-kind.ts';
 import { imageEngine } from './image/image-engine.ts';
 import { textEngine } from './text/text-engine.ts';
@@ -21,7 +22,7 @@ export class EngineKinds {
   /** Returns the kind of the model in a directory. */
   async detect(directory: string): Promise<EngineKind> {
     for (const kind of this.#all) if (await kind.detect(directory)) return kind;
-    return this.#all.at(-1)!;
+    return lastItem(this.#all);
   }
 }
 

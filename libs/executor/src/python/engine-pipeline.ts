@@ -1,5 +1,5 @@
 import type { ModelCard, PipelineRow, RowCheckpoint, RowEvent, RowOutput, RowRequest } from '@darkroom/core';
-import type { DarkroomError, StepReport } from '@darkroom/core';
+import { type DarkroomError, pairUp, type StepReport } from '@darkroom/core';
 import type { ImageInput, UpstreamTextInput } from '@darkroom/kinds';
 import type { SteppedPipeline } from '../engine/engine.ts';
 import { ModuleImageReader } from '../module/image-reader.ts';
@@ -52,8 +52,8 @@ export class EnginePipeline implements SteppedPipeline<EngineRow> {
       throw this.#child.violation(`step has ${reports.length} reports, expected ${rows.length}`);
     const events = new Map<EngineRow, readonly RowEvent[]>();
     const failures = new Map<EngineRow, DarkroomError>();
-    for (const [at, row] of rows.entries()) {
-      const outcome = this.#apply(row, reports[at]!);
+    for (const [row, report] of pairUp(rows, reports)) {
+      const outcome = this.#apply(row, report);
       if (Array.isArray(outcome)) events.set(row, outcome);
       else failures.set(row, outcome);
     }

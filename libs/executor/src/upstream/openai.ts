@@ -60,7 +60,8 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
     { input, index, attachments }: UpstreamCall,
     signal: AbortSignal,
   ): AsyncGenerator<CallEvent, RowOutput, void> {
-    const { id, card, dialect } = known!;
+    if (known === undefined) throw new Error('the upstream was called before its model was known');
+    const { id, card, dialect } = known;
     const call = { model: id, index, dialect };
     if (card.kind === 'text')
       return runOpenaiText(http, { ...call, input: withInlineImages(input as UpstreamTextInput, attachments) }, signal);

@@ -24,7 +24,7 @@ export async function* readLines(
     let from = 0;
     for (let to = chunk.indexOf(lineFeed); to >= 0; to = chunk.indexOf(lineFeed, from)) {
       append(chunk.subarray(from, to));
-      const line = decode(decoder, parts.length === 1 ? parts[0]! : Buffer.concat(parts));
+      const line = decode(decoder, Buffer.concat(parts));
       yield line.endsWith('\r') ? line.slice(0, -1) : line;
       parts = [];
       bytes = 0;

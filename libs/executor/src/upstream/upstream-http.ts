@@ -273,7 +273,8 @@ function endSoon(response: IncomingMessage): void {
 }
 
 function contentTypeOf({ headers }: IncomingMessage): string {
-  return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
+  const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
+  return type.trim().toLowerCase();
 }
 
 function retryAfterOf({ headers }: IncomingMessage): number {
