@@ -8,12 +8,16 @@ const prompts = ['a red apple on a white background', 'a fox on a green backgrou
 
 /** Models of system.ts with cumulative shares of the requests. */
 const shares: readonly (readonly [share: number, model: string])[] = [
-  [0.45, 'emoji-sd'],
-  [0.65, 'emoji-writer'],
-  [0.8, 'emoji-writer-diffusion'],
-  [0.9, 'upstream'],
-  [1, 'module'],
+  [0.4, 'emoji-sd'],
+  [0.55, 'emoji-writer'],
+  [0.67, 'emoji-writer-diffusion'],
+  [0.76, 'upstream'],
+  [0.85, 'module'],
+  [0.9, 'comfyui'],
+  [0.95, 'sdcpp'],
+  [1, 'openai-images'],
 ];
+export const imageModels = ['emoji-sd', 'comfyui', 'sdcpp', 'openai-images'];
 /** Models with the same outputs for the same body. */
 const deterministic = new Set(['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion']);
 
@@ -56,6 +60,9 @@ function bodyOf(model: string, seed: number, dice: Dice): Body {
       scheduler: dice.pick(schedulers),
       preview: dice.chance(0.3) ? { every: 2 } : 'off',
     };
+  if (model === 'openai-images') return { model, prompt, size: '64x64' };
+  if (model === 'comfyui' || model === 'sdcpp')
+    return { model, prompt, size: '64x64', n: dice.chance(0.25) ? 2 : 1, num_inference_steps: dice.between(2, 40) };
   const tokens = isLong ? dice.between(30, 50) : dice.between(4, 16);
   const isOurs = deterministic.has(model);
   return {

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../dice.ts';
 import { type Body, digestOf, type History } from '../history.ts';
 import { resultTtlMs } from '../system/settings.ts';
-import { chooseVariant, type Variant } from './bodies.ts';
+import { chooseVariant, imageModels, type Variant } from './bodies.ts';
 import { Connection, GaveUp } from './connection.ts';
 import { readEvents } from './reader.ts';
 
@@ -176,7 +176,7 @@ export class Client {
   async #fetchResult(request: string): Promise<void> {
     const { history } = this.#options;
     const state = await this.#pollOnce(request);
-    if (state !== 'succeeded' || !request.startsWith('emoji-sd')) return;
+    if (state !== 'succeeded' || !isOfImages(request)) return;
     const { text } = await this.#connection.call(`/v1/predict/${request}`);
     const { images = [] } = JSON.parse(text) as { images?: { index: number }[] };
     for (const { index } of images) {
@@ -185,6 +185,11 @@ export class Client {
       else history.add({ what: 'gone', request, status });
     }
   }
+}
+
+/** Returns true for a request for images, by the model in its id. */
+function isOfImages(request: string): boolean {
+  return imageModels.some((model) => request.startsWith(`${model}-`));
 }
 
 /** A request whose terminal event was read. `endedAtMs`: when that was written, by Redis' clock. */

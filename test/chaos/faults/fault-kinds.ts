@@ -131,14 +131,15 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
   upstream: {
-    about: 'SIGKILL or SIGSTOP of the upstream server of the workers with EXECUTOR=http',
+    about: 'SIGKILL or SIGSTOP of the upstream server of the workers with EXECUTOR=http, or a cut of its connections',
     weight: 1,
     canHit: ({ name }) => name.startsWith('upstream'),
     async run({ system, dice }, _member, hit) {
-      const isKill = dice.chance(0.7);
-      hit(isKill ? 'SIGKILL' : 'SIGSTOP');
-      if (isKill) await system.upstream.kill(downMs(dice));
-      else await freeze(system.upstream.pid(), 3 * workerTtlMs);
+      const what = dice.pick(['SIGKILL', 'SIGSTOP', 'cut'] as const);
+      hit(what);
+      if (what === 'SIGKILL') await system.upstream.kill(downMs(dice));
+      else if (what === 'SIGSTOP') await freeze(system.upstream.pid(), 3 * workerTtlMs);
+      else system.upstream.cut();
     },
   },
   store: {

@@ -24,7 +24,7 @@ export interface ChaosSystem {
   /** Directory of the build of an older version, if requested. */
   older: string | undefined;
   /** Upstream server of the workers with EXECUTOR=http. */
-  upstream: { pid: () => number; kill: (downMs: number) => Promise<void> };
+  upstream: { pid: () => number; kill: (downMs: number) => Promise<void>; cut: () => void };
   stop(): Promise<void>;
 }
 
@@ -105,6 +105,14 @@ export async function startSystem(options: StartSystemOptions): Promise<ChaosSys
       { MODEL_ID: 'upstream', UPSTREAM_API, ...server, ...shortTimeout },
       ['upstream'],
     );
+  const workflow = join(root, 'libs/executor/src/testing/workflows/text-to-image.json');
+  const painters: Record<string, Record<string, string>> = {
+    comfyui: { UPSTREAM_API: 'comfyui', UPSTREAM_WORKFLOW: workflow },
+    sdcpp: { UPSTREAM_API: 'sdcpp' },
+    'openai-images': { UPSTREAM_API: 'openai' },
+  };
+  for (const [model, api] of Object.entries(painters))
+    await add('worker', `upstream-${model}`, { MODEL_ID: model, ...server, ...shortTimeout, ...api }, [model]);
   await add('worker', 'module', { EXECUTOR: join(fixtures, 'module.mjs'), MODEL_ID: 'module', ...shortTimeout }, [
     'module',
   ]);
@@ -152,6 +160,7 @@ async function startUpstream() {
       await new Promise((resolve) => void setTimeout(resolve, downMs));
       child = await start();
     },
+    cut: () => void child.send('cut'),
     stop: () => void child.kill('SIGKILL'),
   };
 }

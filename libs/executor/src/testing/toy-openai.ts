@@ -23,10 +23,16 @@ export class ToyOpenai extends ToyServer {
     { id: 'gpt-image-toy', object: 'model', created: 8, owned_by: 'toys' },
   ];
 
+  /** Its OpenAPI document, as servers with FastAPI have one. */
+  document: object | undefined;
+  /** Fields of image requests that it rejects as unknown. */
+  rejectedFields: readonly string[] = [];
+
   protected override async answer(path: string, body: Record<string, unknown> | undefined, response: ServerResponse) {
     if (path === '/v1/models') return this.sendJson(response, { object: 'list', data: this.models });
+    if (path === '/openapi.json' && this.document !== undefined) return this.sendJson(response, this.document);
     if (body === undefined) return this.sendJson(response, { error: { message: 'Not Found' } }, 404);
-    if (path === '/v1/images/generations') return this.#draw(body, response);
+    if (path === '/v1/images/generations' || path === '/v1/images/edits') return this.#draw(body, response);
     if (path === '/v1/chat/completions' || path === '/v1/completions') return this.#write(path, body, response);
     return this.sendJson(response, { error: { message: 'Not Found' } }, 404);
   }
@@ -74,6 +80,11 @@ export class ToyOpenai extends ToyServer {
     const { prompt, size, stream, partial_images: views = 0 } = body as unknown as ToyImageBody;
     if (prompt.includes('too long'))
       return this.sendJson(response, { error: { message: 'It takes no such thing.' } }, 400);
+    const rejected = this.rejectedFields.find((name) => name in body);
+    if (rejected !== undefined) {
+      const detail = [{ type: 'extra_forbidden', loc: ['body', rejected], msg: 'Extra inputs are not permitted' }];
+      return this.sendJson(response, { detail }, 422);
+    }
     const b64_json = Buffer.from(`\x89PNG\r\n\x1a\n ${prompt} ${size}`, 'latin1').toString('base64');
     if (stream !== true) return this.sendJson(response, { created: 1, data: [{ b64_json }] });
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });

@@ -3,6 +3,7 @@ import type { ModelCard, RowOutput } from '@darkroom/core';
 import {
   type ImageCard,
   type ImageInput,
+  imageOptions,
   type UpstreamTextCard,
   type UpstreamTextInput,
   writtenCalls,
@@ -10,7 +11,8 @@ import {
 import type { CallEvent } from '../calls/backend-client.ts';
 import { withInlineImages } from '../calls/inline-images.ts';
 import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
-import { type ImageDialect, runOpenaiImage } from './openai-images.ts';
+import { type ImageRoutes, readImageRoutes } from './image-routes.ts';
+import { type ImageDialect, optionFields, runOpenaiImage } from './openai-images.ts';
 import { runOpenaiText, type TextDialect } from './openai-texts.ts';
 import { UpstreamError } from '../calls/backend-error.ts';
 import type { UpstreamCall, UpstreamInfo, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
@@ -20,6 +22,9 @@ const openaiImages = /^(?:gpt-image|chatgpt-image)/;
 const sizePattern = /^(\d+)x(\d+)$/;
 /** Step count of an image whose steps are unknown: up to three partial images, and the result. */
 const countedSteps = 4;
+/** Limits of vLLM-omni, and defaults of most models: servers do not list theirs. */
+const foreignSteps = { min: 1, max: 200, default: 30 };
+const foreignGuidance = { min: 0, max: 20, default: 4 };
 /** Max number of models named in an error. */
 const maxNamed = 20;
 
@@ -33,6 +38,9 @@ interface KnownModel {
 
 export function createOpenai({ http, model }: UpstreamProtocolOptions): UpstreamProtocol {
   let known: KnownModel | undefined;
+  let routes: ImageRoutes;
+  /** Fields that the server has rejected, although it lists them. */
+  const rejected = new Set<string>();
 
   async function listModels(signal: AbortSignal): Promise<readonly unknown[]> {
     const list = await http.get('/v1/models', signal);
@@ -45,6 +53,7 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
 
   async function describe(signal: AbortSignal): Promise<UpstreamInfo> {
     const entries = await listModels(signal);
+    routes = await readImageRoutes(http, signal);
     const entry =
       entries.find((each) => textProperty(each, 'id') === model) ?? entries.find((each) => idOf(each) === model);
     if (entry === undefined) {
@@ -52,7 +61,7 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
       const expected = ids.length === 0 ? 'it has none' : `expected MODEL_ID to be one of ${ids.join(', ')}`;
       throw new UpstreamError('model_unsupported', `has no model ${model}: ${expected}`);
     }
-    known = knownModel(entry, model);
+    known = knownModel(entry, { model, routes, rejected });
     return { card: known.card };
   }
 
@@ -65,7 +74,7 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
     const call = { model: id, index, dialect };
     if (card.kind === 'text')
       return runOpenaiText(http, { ...call, input: withInlineImages(input as UpstreamTextInput, attachments) }, signal);
-    return runOpenaiImage(http, { ...call, input: input as ImageInput }, signal);
+    return runOpenaiImage(http, { ...call, input: input as ImageInput, attachments, rejected }, signal);
   }
 
   return { describe, check: async (signal) => void (await listModels(signal)), run };
@@ -75,7 +84,10 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
  * Derives a model's card and dialect from its entry: Darkroom lists capabilities; llama.cpp and vLLM show in
  * `owned_by`.
  */
-function knownModel(entry: unknown, model: string): KnownModel {
+function knownModel(
+  entry: unknown,
+  { model, routes, rejected }: { model: string; routes: ImageRoutes; rejected: ReadonlySet<string> },
+): KnownModel {
   const id = textProperty(entry, 'id') ?? model;
   const owner = textProperty(entry, 'owned_by');
   const isDarkroom = ['text', 'image'].includes(textProperty(entry, 'kind') ?? '');
@@ -83,8 +95,16 @@ function knownModel(entry: unknown, model: string): KnownModel {
   const takesGrammar = isDarkroom || isLlamaCpp;
   const takes = { takesGrammar, takesFormatOfPrompt: takesGrammar || owner === 'vllm' };
   const hasStream = isDarkroom || openaiImages.test(id);
-  const card = isOfImages(entry) ? imageCard(entry, model) : { ...textCard(entry, model), ...takes };
-  return { id, card, dialect: { isLlamaCpp, hasDarkroomFields: isDarkroom, hasStream } };
+  const isDiffusion = routes.generations.size > 0 && numberProperty(entry, 'max_model_len') === undefined;
+  if (!isOfImages(entry) && !isDiffusion) {
+    const card = { ...textCard(entry, model), ...takes };
+    return { id, card, dialect: { isLlamaCpp, hasDarkroomFields: false, hasStream, fields: new Set() } };
+  }
+  const listed = [...optionFields].filter((field) => routes.generations.has(field) && !rejected.has(field));
+  const fields = new Set<string>(isDarkroom || hasStream ? [] : listed);
+  const canEdit = fields.size > 0 && routes.edits.has('image') && !rejected.has('image');
+  const card = isDarkroom ? imageCard(entry, model) : foreignCard(imageCard(entry, model), fields, canEdit);
+  return { id, card, dialect: { isLlamaCpp, hasDarkroomFields: isDarkroom, hasStream, fields } };
 }
 
 /**
@@ -171,6 +191,19 @@ function imageCard(entry: unknown, model: string): ImageCard {
     schedulers: [scheduler],
     defaultScheduler: scheduler,
     maxPromptTokens: numberProperty(entry, 'max_prompt_tokens') ?? 0,
+  };
+}
+
+/** Restricts or extends the card of another vendor's server to the fields that it takes. */
+function foreignCard(card: ImageCard, fields: ReadonlySet<string>, canEdit: boolean): ImageCard {
+  // A server without a list may take any field.
+  const options = imageOptions.filter((field) => fields.size > 0 && !fields.has(field));
+  return {
+    ...card,
+    ...(fields.has('num_inference_steps') && { steps: foreignSteps }),
+    ...(fields.has('guidance_scale') && { guidance: foreignGuidance }),
+    ...(canEdit && { takes: ['image'] }),
+    ...(options.length > 0 && { unsupported: options }),
   };
 }
 
