@@ -10,6 +10,7 @@ import { toyPng } from '../../testing/toy-png.ts';
 import { UpstreamExecutor } from '../upstream-executor.ts';
 import { UpstreamHttp } from '../upstream-http.ts';
 import { createComfyui } from './comfyui.ts';
+import { StepCounter } from './step-counter.ts';
 
 const workflowAt = (name: string): string => join(import.meta.dirname, `../../testing/workflows/${name}.json`);
 const textToImage = workflowAt('text-to-image');
@@ -81,7 +82,7 @@ it('describes a workflow that needs files, and fields that it does not have', as
   });
 });
 
-it('sends the workflow with the fields of the request, and reports steps, previews and the image', async () => {
+it('sends the workflow with the fields of the request, and reports each step once, previews and the image', async () => {
   const { toy, log, executor } = await open();
   executor.submit([{ id: 'a', input, indexes: [1] }]);
   expect(await log.end('a')).toMatchObject({ type: 'request-done' });
@@ -94,10 +95,16 @@ it('sends the workflow with the fields of the request, and reports steps, previe
   });
   const steps = log.of('progress').map(({ done, preview }) => [done, preview?.contentType]);
   const png = 'image/png';
-  expect(steps).toEqual([[1], [2], [2, png], [3], [4], [4, png], [5], [6], [6]].map(([done, type]) => [done, type]));
+  expect(steps).toEqual([[1], [2, png], [3], [4, png], [5], [6]].map(([done, type]) => [done, type]));
   const [{ output }] = log.of('output') as [ReturnType<typeof log.of<'output'>>[0]];
   expect(output.facts).toEqual({ width: 8, height: 8, seed: 8 });
   expect(output.contentType).toBe(png);
+});
+
+it('reports steps of a server that draws no previews', () => {
+  const steps = new StepCounter({ ...input, previewEvery: 1 }, { countsSteps: () => true });
+  const read = (value: number) => steps.read({ type: 'progress', node: '3', value, max: 6 });
+  expect([1, 2, 3].map(read)).toEqual([undefined, 2, 3].map((done) => done && { type: 'progress', done, total: 6 }));
 });
 
 it('removes the prompt from the image and from the history of the server', async () => {

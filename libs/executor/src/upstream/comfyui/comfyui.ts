@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { RowOutput } from '@darkroom/core';
-import { imageAttachments, type ImageAttachment, type ImageInput, imageSteps, seedOfImage } from '@darkroom/kinds';
+import { imageAttachments, type ImageAttachment, type ImageInput, seedOfImage } from '@darkroom/kinds';
 import type { BackendCall, CallEvent } from '../../calls/backend-client.ts';
 import { unavailable, UpstreamError } from '../../calls/backend-error.ts';
 import { fieldOf, listProperty, textProperty } from '../fields.ts';
@@ -43,7 +43,7 @@ export function createComfyui({ workflow, pollMs = defaultPollMs }: ComfyuiOptio
 
 interface Submitted {
   prompt: string;
-  input: ImageInput;
+  steps: StepCounter;
   secrets: readonly string[];
 }
 
@@ -84,7 +84,8 @@ class Comfyui implements UpstreamProtocol {
     const clientId = randomUUID();
     // The server sends events to the client that submitted the prompt, if it is connected by then.
     const socket = await this.#http.openSocket(`/ws?clientId=${clientId}`, signal, maxMessageBytes);
-    const submitted: Submitted = { prompt: randomUUID(), input, secrets };
+    const steps = new StepCounter(input, this.#workflow);
+    const submitted: Submitted = { prompt: randomUUID(), steps, secrets };
     let hasLeft = false;
     try {
       const files = await this.#upload(call, signal);
@@ -103,8 +104,7 @@ class Comfyui implements UpstreamProtocol {
       hasLeft = true;
       if (failure !== undefined) throw failure;
       const file = await this.#download(submitted.prompt, signal);
-      const total = imageSteps(input);
-      yield { type: 'progress', done: total, total };
+      yield steps.end();
       return toImageOutput(file, { seed: seedOfImage(input.seed, call.index) });
     } finally {
       socket.close();
@@ -133,10 +133,9 @@ class Comfyui implements UpstreamProtocol {
   /** Yields the events of a prompt until it has left the queue. Returns its failure, if any. */
   async *#follow(
     socket: UpstreamSocket,
-    { prompt, input, secrets }: Submitted,
+    { prompt, steps, secrets }: Submitted,
     signal: AbortSignal,
   ): AsyncGenerator<CallEvent, UpstreamError | undefined, void> {
-    const steps = new StepCounter(input, this.#workflow);
     // A prompt that fails leaves the queue after the message about it.
     let failure: UpstreamError | undefined;
     for (;;) {

@@ -1,17 +1,21 @@
+import type { RowOutput } from '@darkroom/core';
 import { type ImageInput, imageSteps, imageTypeOf } from '@darkroom/kinds';
 import type { CallEvent } from '../../calls/backend-client.ts';
 import type { ComfyMessage } from './comfy-message.ts';
 
 /** Turns the progress of a workflow's nodes into the steps of an image, which only increase. */
 export class StepCounter {
-  readonly #input: ImageInput;
+  readonly #previewEvery: number;
   readonly #workflow: { countsSteps(node: string): boolean };
   readonly #total: number;
   #done = 0;
+  #reported = 0;
   #isCounting = false;
+  /** False if a step had no preview: the server draws none. */
+  #hasPreviews = true;
 
   constructor(input: ImageInput, workflow: { countsSteps(node: string): boolean }) {
-    this.#input = input;
+    this.#previewEvery = input.previewEvery;
     this.#workflow = workflow;
     this.#total = imageSteps(input);
   }
@@ -23,17 +27,34 @@ export class StepCounter {
     if (message.type !== 'progress') return undefined;
     this.#isCounting = message.max > 0 && this.#workflow.countsSteps(message.node);
     if (!this.#isCounting) return undefined;
+    if (this.#reported < this.#done) this.#hasPreviews = false;
     this.#done = Math.max(this.#done, Math.min(total, Math.round((message.value / message.max) * total)));
-    return { type: 'progress', done: this.#done, total };
+    // The preview of a step follows its progress, and both are one event.
+    return this.#hasPreviews && this.#isPreviewDue() ? undefined : this.#report();
   }
 
-  /** A preview follows the progress of its step. */
+  /** Returns the last step, unless it was reported. */
+  end(): CallEvent {
+    this.#done = this.#total;
+    return this.#report();
+  }
+
   #preview(data: Uint8Array): CallEvent {
-    const [done, total] = [this.#done, this.#total];
-    const { previewEvery } = this.#input;
-    const isDue = this.#isCounting && previewEvery > 0 && done > 0 && done < total && done % previewEvery === 0;
     const contentType = imageTypeOf(data);
-    if (!isDue || contentType === undefined) return undefined;
-    return { type: 'progress', done, total, preview: { data, contentType, facts: {} } };
+    if (!this.#isCounting || !this.#isPreviewDue() || contentType === undefined) return undefined;
+    return this.#report({ data, contentType, facts: {} });
+  }
+
+  #isPreviewDue(): boolean {
+    const [done, every] = [this.#done, this.#previewEvery];
+    return every > 0 && done > 0 && done < this.#total && done % every === 0;
+  }
+
+  /** Returns undefined if the step was reported: each is reported once. */
+  #report(preview?: RowOutput): CallEvent {
+    const [done, total] = [this.#done, this.#total];
+    if (done <= this.#reported) return undefined;
+    this.#reported = done;
+    return { type: 'progress', done, total, ...(preview && { preview }) };
   }
 }
