@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readRequest } from '@darkroom/store';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { ended, fetchImage, make, poll, stepsOf, stream, submit } from '../e2e/client.ts';
+import { ended, fetchImage, make, poll, postJson, stepsOf, stream, submit } from '../e2e/client.ts';
 import { growText } from '../e2e/grown-text.ts';
 import { longWorkerTtl, type Part, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
@@ -83,6 +83,27 @@ it('what an engine prints is in the log, and harms nothing', async () => {
   const log = readFileSync(system.logFile, 'utf8');
   expect(log).toContain('printed by the engine\n');
   expect(log).toContain('written by the engine\n');
+  await worker.stop();
+});
+
+async function callMethod(body: object): Promise<unknown> {
+  const response = await postJson(`${system.url}/admin/workers/methods-1/rpc`, body);
+  return ((await response.json()) as { answers: unknown[] }).answers[0];
+}
+
+it("calls a method of the engine through the API, and names the engine's methods", async () => {
+  const worker = await startWorker('methods', 'painter', { WORKER_ID: 'methods-1' });
+  const who = { worker: 'methods-1', model: 'methods', state: 'ready' };
+  expect(await callMethod({ method: 'statistics', parameters: { unit: 'images' } })).toEqual({
+    ...who,
+    result: { largest_step: 0, unit: 'images' },
+    error: null,
+  });
+  expect(await callMethod({ method: 'finish' })).toEqual({
+    ...who,
+    result: null,
+    error: 'method is "finish", expected one of the engine\'s: statistics',
+  });
   await worker.stop();
 });
 

@@ -55,6 +55,12 @@ export interface Executor {
   /** Queries the engine itself; never rejects. */
   checkHealth(): Promise<ExecutorHealth>;
   /**
+   * Calls one of the engine's own methods. Absent if engines of this executor have none.
+   *
+   * @throws DarkroomError `invalid_request` if there is no such method, and for an error of the method.
+   */
+  rpc?(method: string, parameters: Readonly<Record<string, unknown>>): Promise<unknown>;
+  /**
    * Stops after the current step, if there are steps. Open requests get no end event; requested checkpoints are their
    * last events. All events are delivered before it resolves, none after. Idempotent.
    */
@@ -64,4 +70,15 @@ export interface Executor {
 /** Creates the error for a call that an executor cannot take in its present state. */
 export function unavailable(op: string, message: string): DarkroomError {
   return new DarkroomError('unavailable', op, message);
+}
+
+/** Calls a method of an executor's engine. @throws DarkroomError `invalid_request` if its engines have none. */
+export async function callMethod(
+  executor: Executor,
+  method: string,
+  parameters: Readonly<Record<string, unknown>>,
+): Promise<unknown> {
+  if (executor.rpc !== undefined) return executor.rpc(method, parameters);
+  const message = 'the engine of this worker has no methods of its own, expected EXECUTOR=python';
+  throw new DarkroomError('invalid_request', 'executor.rpc', message);
 }

@@ -2,6 +2,7 @@ export type { EngineProcessOptions } from './process/engine-message.ts';
 export * from './engine/engine.ts';
 export type * from './engine-kind.ts';
 export * from './executor-event.ts';
+export { callMethod } from './executor.ts';
 export type * from './executor.ts';
 export * from './module/module-executor.ts';
 export * from './kinds/engine-kinds.ts';

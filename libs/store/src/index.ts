@@ -33,7 +33,7 @@ export * from './models/model-registry.ts';
 export { readWorkers, type WorkerStatus } from './workers/read-workers.ts';
 export * from './workers/register-worker.ts';
 export * from './models/restart-lock.ts';
-export { type OperatorMessage, sendCommand, type WorkerCommand } from './workers/send-command.ts';
+export { type EngineCall, type OperatorMessage, sendCommand, type WorkerCommand } from './workers/send-command.ts';
 export * from './workers/sweep-workers.ts';
 export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './workers/worker-inbox.ts';
 

@@ -18,6 +18,7 @@ export interface AdminAction {
     | 'wake worker'
     | 'check_health worker'
     | 'memory worker'
+    | 'rpc worker'
     | 'retry request'
     | 'drop request';
   outcome: string;
@@ -25,6 +26,7 @@ export interface AdminAction {
   worker?: string;
   request_id?: string;
   retried_as?: string;
+  method?: string;
 }
 
 /** Logs an admin action with the name of the admin's key; empty on servers without keys. */

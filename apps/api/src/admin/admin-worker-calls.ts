@@ -1,7 +1,11 @@
 /** Admin routes that send a command to workers and return their replies. */
-import { cutText, modelOfShard } from '@darkroom/core';
+import { cutText, fieldProblems, modelOfShard } from '@darkroom/core';
+import type { EngineCall } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import { ApiError } from '../http/api-error.ts';
+import { readJsonBody } from '../body/read-json-body.ts';
+import type { ApiCall } from '../http/api-env.ts';
+import { ApiError, invalidFields } from '../http/api-error.ts';
+import { errorSchema } from '../http/error-response.ts';
 import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
 import { noStore } from '../http/public-url.ts';
 import { count } from '../openapi/api-schemas.ts';
@@ -17,6 +21,8 @@ interface WorkerReply {
   waitingRequests?: number;
   processBytes?: number;
   engineBytes?: number;
+  result?: unknown;
+  error?: string;
 }
 
 const workerFields = {
@@ -53,24 +59,52 @@ const memorySchema = z
   })
   .openapi('WorkerMemory');
 
+const resultSchema = z
+  .strictObject({
+    ...workerFields,
+    result: z.unknown().openapi({ description: 'Result of the method as JSON; null if there is none.' }),
+    error: z.string().nullable().openapi({ description: 'Why there is no result, such as the error of the method.' }),
+  })
+  .openapi('WorkerResult');
+const maxMethodLength = 100;
+const methodExpected = `a text of 1 to ${maxMethodLength} characters`;
+const engineCallSchema = z
+  .strictObject({
+    method: z.string(methodExpected).min(1, methodExpected).max(maxMethodLength, methodExpected).openapi({
+      description: 'Name of a method of the engine.',
+    }),
+    parameters: z.record(z.string(), z.unknown(), 'an object').default({}).openapi({
+      description: 'Its parameters by name.',
+    }),
+  })
+  .openapi('WorkerRpc');
+/** Max size of a body of `rpc`. */
+const maxCallBytes = 65_536;
+
 interface CallOptions<Answer extends z.ZodType> {
   summary: string;
   description: string;
   schema: Answer;
+  /** Reads the call of a method from the body. */
+  readCall?: (c: ApiCall) => Promise<EngineCall>;
   view: (reply: WorkerReply) => Omit<z.infer<Answer>, 'worker' | 'model' | 'state'>;
 }
 
 function callRoute<Answer extends z.ZodType>(
-  command: 'sleep' | 'wake' | 'check_health' | 'memory',
-  { summary, description, schema, view }: CallOptions<Answer>,
+  command: 'sleep' | 'wake' | 'check_health' | 'memory' | 'rpc',
+  { summary, description, schema, readCall, view }: CallOptions<Answer>,
 ): Route {
   return {
     method: 'post',
     path: `/admin/workers/{worker}/${command}`,
     summary,
     description: `${description} An id that no worker has selects all workers whose ids begin with it and a dash: those of one start of the worker program.`,
+    ...(readCall && {
+      request: { body: { required: true, content: { 'application/json': { schema: engineCallSchema } } } },
+    }),
     responses: {
       ...commonErrors,
+      ...(readCall && { 400: jsonAnswer('An invalid body.', errorSchema) }),
       200: jsonAnswer(
         'The reply of each worker, after at most 5 seconds.',
         z.strictObject({ answers: z.array(schema) }),
@@ -80,10 +114,12 @@ function callRoute<Answer extends z.ZodType>(
     },
     async handle(c, context) {
       const worker = c.req.param('worker') ?? '';
-      const answers = await callWorkers(context, worker, command);
+      const rpc = await readCall?.(c);
+      const answers = await callWorkers(context, worker, { type: command, ...(rpc && { rpc }) });
       if (answers.length === 0) throw workerNotFound(worker);
       const answered = answers.filter(({ answer }) => answer !== undefined).length;
-      audit(c, context, { action: `${command} worker`, worker, outcome: `${answered} of ${answers.length} answered` });
+      const outcome = `${answered} of ${answers.length} answered`;
+      audit(c, context, { action: `${command} worker`, worker, outcome, ...(rpc && { method: rpc.method }) });
       return c.json({ answers: answers.map((each) => answerView(each, view)) }, 200, noStore);
     },
   };
@@ -120,7 +156,22 @@ export const workerCallRoutes: readonly Route[] = [
     schema: memorySchema,
     view: ({ processBytes = null, engineBytes = null }) => ({ process_bytes: processBytes, engine_bytes: engineBytes }),
   }),
+  callRoute('rpc', {
+    summary: "Call a method of a worker's engine",
+    description:
+      'For engines in Python that offer methods. The worker calls it between two steps, and waits 4 seconds for its result, which has at most 64 KiB.',
+    schema: resultSchema,
+    readCall: readEngineCall,
+    view: ({ result = null, error = null }) => ({ result, error }),
+  }),
 ];
+
+async function readEngineCall(c: ApiCall): Promise<EngineCall> {
+  const body = await readJsonBody(c, maxCallBytes);
+  const { data, error } = engineCallSchema.safeParse(body);
+  if (error) throw invalidFields(fieldProblems(error.issues, { body, known: ['method', 'parameters'] }));
+  return data;
+}
 
 function answerView({ workerId, shard, answer = {} }: WorkerAnswer, view: (reply: WorkerReply) => object): object {
   const reply = answer as WorkerReply;

@@ -52,8 +52,8 @@ function audited(test: TestApi): Record<string, unknown>[] {
   return test.lines
     .map((line) => JSON.parse(line) as Record<string, unknown>)
     .filter(({ msg }) => msg === 'admin action')
-    .map(({ admin, action, model, worker, request_id, outcome, retried_as }) =>
-      JSON.parse(JSON.stringify({ admin, action, model, worker, request_id, outcome, retried_as })),
+    .map(({ admin, action, model, worker, request_id, outcome, retried_as, method }) =>
+      JSON.parse(JSON.stringify({ admin, action, model, worker, request_id, outcome, retried_as, method })),
     );
 }
 
@@ -151,6 +151,30 @@ it('calls each worker of one start, and does not wait past the timeout', async (
   ]);
   expect(await received).toBe('check_health');
   expect(audited(test)).toMatchObject([{ action: 'check_health worker', worker: 'box', outcome: '1 of 2 answered' }]);
+});
+
+it.each([
+  [{ result: { rows: [3] } }, { result: { rows: [3] }, error: null }],
+  [{ error: 'no such method' }, { result: null, error: 'no such method' }],
+])('calls a method of an engine, and returns %j', async (reply, shown) => {
+  const test = await openAdmin({ callWaitMs: 60_000 });
+  await startWorker(test.store);
+  const send = async (body: object): Promise<[number, unknown]> => {
+    const headers = { Authorization: 'Bearer root', 'Content-Type': 'application/json' };
+    const url = '/admin/workers/w1/rpc';
+    const response = await test.api.request(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return [response.status, await response.json()];
+  };
+  const received = answerNext(test, 'w1', { state: 'ready', ...reply });
+  const answer = { worker: 'w1', model: 'tiny', state: 'ready', ...shown };
+  const body = { method: 'statistics', parameters: { unit: 'rows' } };
+  expect(await send(body)).toEqual([200, { answers: [answer] }]);
+  expect(await received).toBe('rpc');
+  expect(audited(test)).toMatchObject([{ action: 'rpc worker', worker: 'w1', method: 'statistics' }]);
+  expect(await send({ method: '' })).toMatchObject([
+    400,
+    { error: { message: expect.stringContaining('method is "", expected a text of 1 to 100 characters') as string } },
+  ]);
 });
 
 it.each([

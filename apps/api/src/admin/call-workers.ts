@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sendCommand, findWorkers, readAnswers, type WorkerCommand, type WorkerName } from '@darkroom/store';
+import { sendCommand, findWorkers, readAnswers, type OperatorMessage, type WorkerName } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
 
 const pollIntervalMs = 50;
@@ -14,12 +14,12 @@ export type WorkerAnswer = WorkerName & { answer: object | undefined };
 export async function callWorkers(
   { withStore, callWaitMs }: ApiContext,
   worker: string,
-  command: WorkerCommand,
+  command: Omit<OperatorMessage, 'call'>,
 ): Promise<WorkerAnswer[]> {
   const call = randomUUID();
   const workers = await withStore(async (store) => {
     const found = await findWorkers(store, worker);
-    const areThere = await Promise.all(found.map((each) => sendCommand(store, each, { type: command, call })));
+    const areThere = await Promise.all(found.map((each) => sendCommand(store, each, { ...command, call })));
     return found.filter((_each, at) => areThere[at]);
   });
   const untilMs = performance.now() + callWaitMs;

@@ -1,7 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Executor } from '@darkroom/executor';
+import { DarkroomError } from '@darkroom/core';
+import { callMethod, type Executor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
-import { answerCall, type OperatorMessage, type StoreConnection, type WorkerIdentity } from '@darkroom/store';
+import {
+  answerCall,
+  type EngineCall,
+  type OperatorMessage,
+  type StoreConnection,
+  type WorkerIdentity,
+} from '@darkroom/store';
 import { readProcessMemory } from '../memory/read-memory.ts';
 import type { EngineLife } from '../engine/engine-life.ts';
 
@@ -17,6 +24,9 @@ export interface OperatorCommandsOptions {
 
 /** The API waits a second longer. A step blocks the engine for as long as it takes. */
 const healthTimeoutMs = 4000;
+/** Max size of a method's result as JSON. */
+const maxResultLength = 65_536;
+const maxErrorLength = 2000;
 
 /** Executes operators' commands and publishes the answers. */
 export class OperatorCommands {
@@ -27,7 +37,7 @@ export class OperatorCommands {
   }
 
   /** Resolves when the answer is published. */
-  async execute({ type, call }: OperatorMessage): Promise<void> {
+  async execute({ type, call, rpc }: OperatorMessage): Promise<void> {
     const { store, getIdentity, engine, restart, log } = this.#options;
     // The API reads the answer under the shard that the command was sent to.
     const identity = getIdentity();
@@ -37,7 +47,7 @@ export class OperatorCommands {
     else if (type === 'wake') void engine.wake();
     if (call === undefined) return;
     try {
-      const details = await this.#detailsOf(type);
+      const details = rpc === undefined ? await this.#detailsOf(type) : await this.#call(rpc);
       await answerCall(store, identity, { call, answer: { state: engine.state, ...details } });
     } catch (error) {
       log.error({ err: error, call: type }, 'could not answer an operator command');
@@ -47,6 +57,23 @@ export class OperatorCommands {
   async #detailsOf(type: OperatorMessage['type']): Promise<object> {
     if (type === 'check_health') return this.#health();
     return type === 'memory' ? this.#memory() : {};
+  }
+
+  /** Calls a method of the engine. The operator sees its error. */
+  async #call({ method, parameters }: EngineCall): Promise<object> {
+    const { engine, executor } = this.#options;
+    if (engine.state === 'asleep') return { error: 'the worker is asleep: wake it first' };
+    try {
+      const timeout = delay(healthTimeoutMs, undefined, { ref: false }).then(() => {
+        throw new DarkroomError('unavailable', 'worker.rpc', `no reply within ${healthTimeoutMs / 1000} s`);
+      });
+      const result = (await Promise.race([callMethod(executor, method, parameters), timeout])) ?? null;
+      const { length } = JSON.stringify(result);
+      if (length <= maxResultLength) return { result };
+      return { error: `the result has ${length} characters of JSON, expected at most ${maxResultLength}` };
+    } catch (error) {
+      return { error: (error as Error).message.slice(0, maxErrorLength) };
+    }
   }
 
   /** A sleeping model is healthy and has no engine to check. */

@@ -1,6 +1,7 @@
 import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
 import { imageKind, type ImageInput } from '@darkroom/kinds';
 import { type EventOf, type ExecutorEvent, type ExecutorListener, isRequestEnd } from '../executor-event.ts';
+import { callMethod } from '../executor.ts';
 import type { Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
 import { Judge, type JudgeOptions } from './judge.ts';
 
@@ -86,6 +87,10 @@ export class JudgedExecutor implements Executor {
 
   checkHealth(): Promise<ExecutorHealth> {
     return this.#inner.checkHealth();
+  }
+
+  rpc(method: string, parameters: Readonly<Record<string, unknown>>): Promise<unknown> {
+    return callMethod(this.#inner, method, parameters);
   }
 
   async shutdown(options?: ShutdownOptions): Promise<void> {

@@ -33,13 +33,16 @@ export type CreateExecutor<Executor extends OwnExecutor = OwnExecutor> = (
 ) => Executor | Promise<Executor>;
 export type CreateTextExecutor = CreateExecutor<OwnTextExecutor>;
 export type CreateImageExecutor = CreateExecutor<OwnImageExecutor>;
+export type CreateTextBatchExecutor = CreateExecutor<OwnTextBatchExecutor>;
+export type CreateImageBatchExecutor = CreateExecutor<OwnImageBatchExecutor>;
 
 export interface OwnExecutorOptions {
   /** The id under which the model is served. */
   readonly model: string;
 }
 
-export type OwnExecutor = OwnTextExecutor | OwnImageExecutor;
+export type OwnExecutor = OwnTextExecutor | OwnImageExecutor | OwnBatchExecutor;
+export type OwnBatchExecutor = OwnTextBatchExecutor | OwnImageBatchExecutor;
 
 export interface OwnTextExecutor extends OwnBase {
   readonly card: OwnTextCard;
@@ -56,6 +59,25 @@ export interface OwnImageExecutor extends OwnBase {
   readonly card: OwnImageCard;
   /** Draws one image, as `run` of a text writes one. May be an async function if it reports no steps. */
   run(request: OwnImageRequest, signal: AbortSignal): AsyncIterable<OwnStep, OwnImage> | Promise<OwnImage>;
+}
+
+export interface OwnTextBatchExecutor extends OwnBase {
+  readonly card: OwnTextCard;
+  /** Writes several texts in one call, without chunks: see `OwnImageBatchExecutor`. */
+  runBatch(
+    requests: readonly OwnTextRequest[],
+    signal: AbortSignal,
+  ): Promise<readonly (Error | (OwnTextEnd & { readonly text: string }))[]>;
+}
+
+export interface OwnImageBatchExecutor extends OwnBase {
+  readonly card: OwnImageCard;
+  /**
+   * Draws the images of up to `slots` requests, those that wait when the call begins, and returns one for each in their
+   * order. One call at a time; `signal` aborts when none of them is wanted any more. An error in place of an image ends
+   * that request as an error of `run` would; an error of the call ends all of them.
+   */
+  runBatch(requests: readonly OwnImageRequest[], signal: AbortSignal): Promise<readonly (Error | OwnImage)[]>;
 }
 
 interface OwnBase {

@@ -4,12 +4,20 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 import type { WorkerName } from './register-worker.ts';
 
 /** Commands that an operator can send to a worker. */
-export type WorkerCommand = 'sleep' | 'wake' | 'restart' | 'check_health' | 'memory';
+export type WorkerCommand = 'sleep' | 'wake' | 'restart' | 'check_health' | 'memory' | 'rpc';
+
+/** A method of the worker's engine, for the command `rpc`. */
+export interface EngineCall {
+  readonly method: string;
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
 
 /** A command of an operator. `call`: the name to reply under; no reply if absent. */
 export interface OperatorMessage {
   type: WorkerCommand;
   call?: string;
+  /** Present for `rpc`. */
+  rpc?: EngineCall;
 }
 
 /** Messages that are no part of a state transition. `move`: to another shard of the model. */

@@ -1,6 +1,7 @@
 import { formatValue, isObject } from '../contract-violation.ts';
 import type { MessageToModule, ModuleExport } from '../module-message.ts';
-import type { CreateExecutor, OwnExecutor } from '../own-executor.ts';
+import type { CreateExecutor, OwnBatchExecutor, OwnExecutor } from '../own-executor.ts';
+import { BatchRuns } from './batch-runs.ts';
 import { type CreateJudge, type JudgedSubject, maxReasonLength, type OwnJudge } from '../own-judge.ts';
 
 /** A module that has started: `run` answers the calls of the parent. */
@@ -34,14 +35,20 @@ async function attempt<Result>(failure: string, act: () => Result | Promise<Resu
 }
 
 function readExecutor(executor: OwnExecutor | undefined): LoadedModule {
-  if (typeof executor?.run !== 'function')
+  if (isObject(executor) && typeof executor['runBatch'] === 'function') {
+    const several = executor as object as OwnBatchExecutor;
+    const batches = new BatchRuns((requests, signal) => several.runBatch(requests as never, signal));
+    return loadedExecutor(executor, (request, signal) => batches.run(request, signal));
+  }
+  const single = executor as Exclude<OwnExecutor, OwnBatchExecutor> | undefined;
+  if (typeof single?.run !== 'function')
     throw new UnfitModule('createExecutor returned no function run, expected { card, slots, run }');
+  return loadedExecutor(single, (request, signal) => single.run(request, signal));
+}
+
+function loadedExecutor(executor: OwnExecutor, run: LoadedModule['run']): LoadedModule {
   const { card, slots } = executor;
-  return {
-    info: { card, slots },
-    run: (request, signal) => executor.run(request, signal),
-    close: () => executor.close?.(),
-  };
+  return { info: { card, slots }, run, close: () => executor.close?.() };
 }
 
 function readJudge(made: unknown): LoadedModule {
