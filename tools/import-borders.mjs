@@ -13,7 +13,7 @@ const mayImport = {
   'libs/runtime': ['core'],
   'libs/imaging': ['core', 'kinds'],
   'libs/diffusion': ['core', 'kinds', 'runtime', 'imaging'],
-  'libs/language': ['core', 'kinds', 'runtime'],
+  'libs/language': ['core', 'imaging', 'kinds', 'runtime'],
   'libs/executor': ['core', 'kinds', 'imaging', 'diffusion', 'language'],
   'libs/client': [],
   'apps/api': ['core', 'kinds', 'config', 'service', 'store', 'imaging'],

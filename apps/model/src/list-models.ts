@@ -37,7 +37,7 @@ async function describe(directory: string): Promise<string[]> {
 
 async function factsOfText(directory: string): Promise<string[]> {
   const { card, config } = await readTextModelDirectory(directory);
-  const dtypes = await listTextDtypes(directory);
+  const dtypes = await listTextDtypes(directory, config.type);
   return [card.id, card.kind, card.mode, config.type, dtypes.join(' ')];
 }
 

@@ -859,6 +859,11 @@ export interface components {
             vocabulary_size?: number;
             /** Whether the model takes `messages`. */
             has_chat_template: boolean;
+            /** Images per request. With a minimum of 1, the model answers questions about images only. */
+            images?: {
+                min: number;
+                max: number;
+            };
             /** ["image"] if messages may have images, else []. Absent if only the server that runs the model knows. */
             takes?: "image"[];
             /** Whether the model calls tools. Absent if only the server that runs the model knows. */

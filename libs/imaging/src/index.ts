@@ -1,5 +1,6 @@
 export * from './codec/decode-image.ts';
 export * from './codec/encode-image.ts';
+export * from './codec/resample.ts';
 export { withMetadata, withoutMetadata } from './metadata/image-metadata.ts';
 export type { FittedImage, ImagePart } from './input/fit-image.ts';
 export { ImageReader } from './input/image-reader.ts';

@@ -17,6 +17,7 @@ export * from './request/request-fields.ts';
 export * from './request/resolve-body.ts';
 export * from './request/without-nulls.ts';
 export * from './text/codec/chat-template.ts';
+export * from './text/form/image-tokens.ts';
 export * from './text/codec/incremental-detokenizer.ts';
 export * from './text/codec/text-codec.ts';
 export * from './text/form/call-markup.ts';

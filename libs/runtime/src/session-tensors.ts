@@ -19,7 +19,7 @@ export class SessionTensors {
   readonly #known = new WeakMap<TensorValue, Tensor>();
 
   constructor(inputs: readonly TensorSpec[], outputs: readonly TensorSpec[]) {
-    this.#types = new Map(inputs.map(({ name, type }) => [name, type]));
+    this.#types = new Map([...inputs, ...outputs].map(({ name, type }) => [name, type]));
     this.#floats = new Set(outputs.flatMap(({ name, type }) => (type === 'float32' ? name : [])));
     this.#stopper = outputs[0]?.type === notTensor ? outputs[0].name : undefined;
   }
@@ -50,13 +50,17 @@ export class SessionTensors {
     return { fetches, skipsCopies: stopper !== undefined };
   }
 
+  #createTensor(name: string, { data, dims }: TensorValue): Tensor {
+    if (data instanceof Uint16Array) return new Tensor('float16', data, dims);
+    if (data instanceof Uint8Array && this.#types.get(name) === 'bool') return new Tensor('bool', data, dims);
+    return new Tensor(data, dims);
+  }
+
   #tensorOf(name: string, value: TensorValue): Tensor {
     const { data, dims } = value;
     if (this.#types.get(name) === 'float16' && data instanceof Float32Array)
       return new Tensor('float16', halvesOf(data), dims);
-    const tensor =
-      this.#known.get(value) ??
-      (data instanceof Uint16Array ? new Tensor('float16', data, dims) : new Tensor(data, dims));
+    const tensor = this.#known.get(value) ?? this.#createTensor(name, value);
     this.#known.set(value, tensor);
     return tensor;
   }

@@ -48,6 +48,7 @@ const passedTypes: Readonly<Record<string, { number: number; create: Passed['cre
   float32: { number: 1, create: (size) => new Float32Array(size) },
   uint8: { number: 2, create: (size) => new Uint8Array(size) },
   int8: { number: 3, create: (size) => new Int8Array(size) },
+  bool: { number: 9, create: (size) => new Uint8Array(size) },
   int32: { number: 6, create: (size) => new Int32Array(size) },
   int64: { number: 7, create: (size) => new BigInt64Array(size) },
 };

@@ -13,8 +13,8 @@ export interface TensorSpec {
  */
 export interface TensorValue {
   /**
-   * Row-major; a Uint16Array has the bits of float16. ONNX Runtime copies it before `run` resolves, so it can be reused
-   * then.
+   * Row-major; a Uint16Array has the bits of float16, a Uint8Array may be bool. ONNX Runtime copies it before `run`
+   * resolves, so it can be reused then.
    */
   readonly data: Float32Array | Uint16Array | BigInt64Array | Int32Array | Uint8Array | Int8Array;
   readonly dims: readonly number[];

@@ -44,6 +44,11 @@ class Batch:
     weights: torch.Tensor
     """Of the targets in the loss; their sum is 1: [count]."""
 
+    @property
+    def inputs(self) -> tuple[torch.Tensor, ...]:
+        """The network's arguments."""
+        return self.ids, self.positions, self.mask, self.wanted
+
 
 class Samples:
     """Conversations by the number of a step alone: an interrupted run goes on with the same ones."""

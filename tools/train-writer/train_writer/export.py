@@ -36,7 +36,7 @@ def export_model(result: Path, network: Network, tokenizer: Tokenizer, recipe: R
     config = _config(network, recipe) | ends
     if is_causal:
         config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", **config}
-        save_file(_llama_weights(network), partial / "model.safetensors", metadata={"format": "pt"})
+        save_file(llama_weights(network), partial / "model.safetensors", metadata={"format": "pt"})
     else:
         block = {"mask_token_id": MASK, "confidence_threshold": recipe.confidence}
         architecture = {"architectures": ["BlockDiffusionForCausalLM"], "model_type": "block_diffusion"}
@@ -74,7 +74,7 @@ def _config(network: Network, recipe: Recipe) -> dict[str, object]:
     }
 
 
-def _llama_weights(network: Network) -> dict:
+def llama_weights(network: Network) -> dict:
     """By the names of transformers' LlamaForCausalLM."""
     places = {
         "attention_norm": "input_layernorm.weight",

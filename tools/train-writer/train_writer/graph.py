@@ -61,14 +61,21 @@ class Graph:
         return model
 
 
-def build_graph(network: Network, is_causal: bool, is_int8: bool) -> onnx.ModelProto:
-    """A network's graph: input_ids, attention_mask, position_ids and past keys and values → logits and present ones."""
+def build_graph(network: Network, is_causal: bool, is_int8: bool, reads: str = "input_ids") -> onnx.ModelProto:
+    """A network's graph: tokens, attention_mask, position_ids and past keys and values → logits and present ones.
+
+    Args:
+        network: with the weights.
+        is_causal: a position sees no later ones.
+        is_int8: store matrices as INT8.
+        reads: "input_ids", or "inputs_embeds" [batch, length, width] for a model that also reads images.
+    """
     shape = network.shape
     weights = {name: value.detach().numpy() for name, value in network.state_dict().items()}
     graph = Graph(is_int8)
     table = graph.weight("embed", weights["embedding.weight"], 0)
-    x = graph.op("Gather", table, "input_ids")
-    shared = _Shared(graph, shape, is_causal)
+    x = graph.op("Gather", table, reads) if reads == "input_ids" else reads
+    shared = _Shared(graph, shape, is_causal, reads)
     for at in range(shape.layers):
         part = {name.removeprefix(f"layers.{at}."): value for name, value in weights.items() if name.startswith(f"layers.{at}.")}
         y = _write_norm(graph, x, f"layers.{at}.norm1", part["attention_norm"], shape.epsilon)
@@ -80,14 +87,14 @@ def build_graph(network: Network, is_causal: bool, is_int8: bool) -> onnx.ModelP
         x = graph.op("Add", x, _write_linear(graph, y, f"layers.{at}.down", part["down.weight"]))
     x = _write_norm(graph, x, "norm", weights["norm"], shape.epsilon)
     graph.op("MatMul", x, graph.op("Transpose", table, perm=[1, 0]), name="logits")
-    return graph.model(*_describe(shape))
+    return graph.model(*_describe(shape, reads))
 
 
 class _Shared:
     """What all layers need: sizes that are known only when the graph runs, turns of positions, what may be seen, a column of ones."""
 
-    def __init__(self, graph: Graph, shape: Shape, is_causal: bool) -> None:
-        ids, mask = graph.op("Shape", "input_ids"), graph.op("Shape", "attention_mask")
+    def __init__(self, graph: Graph, shape: Shape, is_causal: bool, reads: str) -> None:
+        ids, mask = graph.op("Shape", reads), graph.op("Shape", "attention_mask")
         self.batch = graph.op("Slice", ids, graph.ints(0), graph.ints(1))
         self.length = graph.op("Slice", ids, graph.ints(1), graph.ints(2))
         self.total = graph.op("Slice", mask, graph.ints(1), graph.ints(2))
@@ -168,13 +175,14 @@ def _write_turned(graph: Graph, x: str, turn: tuple[str, str], head_width: int) 
     return graph.op("Add", graph.op("Mul", x, cosine), graph.op("Mul", crossed, sine))
 
 
-def _describe(shape: Shape) -> tuple[list, list]:
+def _describe(shape: Shape, reads: str) -> tuple[list, list]:
     tensor = helper.make_tensor_value_info
     whole, floating = TensorProto.INT64, TensorProto.FLOAT
+    sequence = ["batch_size", "sequence_length"]
     inputs = [
-        tensor("input_ids", whole, ["batch_size", "sequence_length"]),
+        tensor(reads, whole, sequence) if reads == "input_ids" else tensor(reads, floating, [*sequence, shape.width]),
         tensor("attention_mask", whole, ["batch_size", "total_sequence_length"]),
-        tensor("position_ids", whole, ["batch_size", "sequence_length"]),
+        tensor("position_ids", whole, sequence),
     ]
     outputs = [tensor("logits", floating, ["batch_size", "sequence_length", shape.vocabulary])]
     for at in range(shape.layers):

@@ -104,7 +104,10 @@ class Network(nn.Module):
         Returns:
             [count, vocabulary], or [batch, length, vocabulary].
         """
-        x = self.embedding(ids)
+        return self.read(self.embedding(ids), positions, mask, wanted)
+
+    def read(self, x: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, wanted: torch.Tensor | None = None) -> torch.Tensor:
+        """The same of embeddings [batch, length, width], of which some may be of an image."""
         turn = Turn(positions, self.shape, x.dtype)
         bias = torch.zeros(mask.shape, dtype=x.dtype).masked_fill_(~mask, -1e9)[:, None, None]
         for at, layer in enumerate(self.layers):

@@ -98,7 +98,7 @@ def _take_step(network: Network, optimizers: list[torch.optim.Optimizer], batch:
         for group in optimizer.param_groups:
             group["lr"] = rate
     with torch.autocast("cpu", torch.bfloat16, enabled=computes_in_bfloat16()):
-        logits = network(batch.ids, batch.positions, batch.mask, batch.wanted)
+        logits = network(*batch.inputs)
     loss = (F.cross_entropy(logits.float(), batch.targets, reduction="none") * batch.weights).sum()
     loss.backward()
     nn.utils.clip_grad_norm_(network.parameters(), _CLIP)

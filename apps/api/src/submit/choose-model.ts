@@ -1,5 +1,5 @@
 import { describeValue, type ModelCard } from '@darkroom/core';
-import { type Kind, mentionsImages, requestFields, takesImages } from '@darkroom/kinds';
+import { type Kind, mentionsImages, needsImage, requestFields, takesImages } from '@darkroom/kinds';
 import { isServed, type KnownModel } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
 import { kindNotFound, modelNotFound, modelOfOtherKind, temporarilyUnavailable } from '../http/api-error.ts';
@@ -48,9 +48,12 @@ async function choose(
   return { id, fitting, isEmpty: cards.length === 0, card: fitting.find((card) => card.id === id) };
 }
 
-/** Returns the models that take the images of a body, if it has any: those that surely do, else those that may. */
+/**
+ * Returns the models that take the images of a body, if it has any: those that surely do, else those that may. Without
+ * images, leaves out models that answer questions about images only.
+ */
 function ableToRead(body: unknown, cards: readonly KnownModel[]): readonly KnownModel[] {
-  if (!mentionsImages(body)) return cards;
+  if (!mentionsImages(body)) return cards.filter((card) => !needsImage(card));
   const able = cards.filter((card) => takesImages(card) === true);
   return able.length > 0 ? able : cards.filter((card) => takesImages(card) === undefined);
 }

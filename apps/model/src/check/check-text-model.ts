@@ -1,6 +1,6 @@
 import { describeGraphFile } from '@darkroom/diffusion/model-files';
-import type { TextCard } from '@darkroom/kinds';
-import { readTextModelDirectory, type TextModelDirectory, textDtypeFileNames } from '@darkroom/language/model-files';
+import type { ImageTokens, TextCard } from '@darkroom/kinds';
+import { dtypeOfTextGraph, readTextModelDirectory, type TextModelDirectory } from '@darkroom/language/model-files';
 import { sizeText } from '../command/number-text.ts';
 import { table } from '../command/table.ts';
 import type { CheckModelOptions } from './check-options.ts';
@@ -22,7 +22,7 @@ export async function checkTextModel({ model, signal, write }: CheckModelOptions
 }
 
 function factsOf({ card, config }: TextModelDirectory): string[][] {
-  const { defaults, block, maxModelTokens, hasChatTemplate, hasTools } = card;
+  const { defaults, block, images, maxModelTokens, hasChatTemplate, hasTools } = card;
   const template = hasTools ? 'yes, with tools' : 'yes';
   return [
     ['id', card.id],
@@ -31,18 +31,23 @@ function factsOf({ card, config }: TextModelDirectory): string[][] {
     ['mode', block === undefined ? card.mode : `${card.mode}, ${block.size} tokens in a block`],
     ['context', `${maxModelTokens} tokens, prompt and text together`],
     ['vocabulary', `${card.vocabularySize} tokens`],
+    ...(images === undefined ? [] : [['images', imageWords(images)]]),
     ['chat template', hasChatTemplate ? template : 'no: it takes prompts, and no messages'],
     ['by default', `${defaults.maxTokens} tokens, temperature ${defaults.temperature}`],
   ];
 }
 
-function graphTable({ path, graph }: TextModelDirectory): string {
-  const { files, bytes } = describeGraphFile(path, graph);
-  const dtype = Object.entries(textDtypeFileNames).find(([, name]) => graph.endsWith(`/${name}`))![0];
-  return table([
-    ['file', 'dtype', 'size'],
-    [files.join(', '), dtype, sizeText(bytes)],
-  ]);
+function imageWords({ minImages, maxImages, perTile, tiling }: ImageTokens): string {
+  const count = `${minImages} to ${maxImages} in a request`;
+  return `${count}; ${perTile} tokens ${tiling === undefined ? 'each' : 'per tile'}`;
+}
+
+function graphTable({ path, graph, imageGraphs }: TextModelDirectory): string {
+  const rows = [graph, ...Object.values(imageGraphs ?? {})].map((file) => {
+    const { files, bytes } = describeGraphFile(path, file);
+    return [files.join(', '), dtypeOfTextGraph(file), sizeText(bytes)];
+  });
+  return table([['file', 'dtype', 'size'], ...rows]);
 }
 
 function findingsOf({ mode }: TextCard, { deterministic, text, facts, write }: TextCheckResult): string[][] {

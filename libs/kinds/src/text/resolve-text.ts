@@ -2,14 +2,16 @@ import { type FieldProblem, invalidValue, type ModelCard } from '@darkroom/core'
 import type { ResolveResult } from '../request/kind.ts';
 import type { RequestPolicy } from '../request/request-fields.ts';
 import { resolveBody } from '../request/resolve-body.ts';
+import { imagePrompt } from './form/image-tokens.ts';
 import type { PromptJob, PromptRead } from './codec/read-prompt.ts';
 import type { TextCodec } from './codec/text-codec.ts';
 import { formProblems } from './form-problems.ts';
 import { formOf, toolsInUse } from './form/form-schema.ts';
 import { remainingTokens, type TextCard, type TextInput } from './form/text-input.ts';
+import { mentionsImages } from './form/image-parts.ts';
 import { chatMessagesOf } from './form/message-content.ts';
 import { sizeProblems } from './form/text-limits.ts';
-import { imageProblems } from './text-images.ts';
+import { imageProblems, imageTokenProblem, readImagesOf, type StoredImages } from './text-images.ts';
 import { charactersOf, foreignTextFields, seedOf, type TextBody, textSchema } from './text-schema.ts';
 import type { UpstreamTextCard } from './upstream-text.ts';
 
@@ -60,13 +62,26 @@ export async function resolveText(
   const { codec } = model;
   const resolved = resolveTextBody(body, card, options, (request) => formProblems(request, card, codec.calls));
   if (resolved.status === 'invalid') return resolved;
-  const request = resolved.request.input;
-  const read = await readPrompt(request, card, model, options);
+  const given = resolved.request.input;
+  const images = mentionsImages(given) ? await readImagesOf(given, options) : undefined;
+  if (images?.status === 'invalid') return images;
+  const request = images === undefined ? given : { ...given, prompt: undefined, messages: images.messages };
+  const read = await readPrompt(request, card, { ...model, sizes: images?.sizes }, options);
   const problems = 'problem' in read ? [read.problem] : lengthProblems(request, card, read.ids.length);
   if ('problem' in read || problems.length > 0) return { status: 'invalid', problems };
-  const input = { ...fillDefaults(request, card, read.ids, options), ...formInput(request, codec) };
-  return { status: 'resolved', request: { ...resolved.request, input } };
+  const input = {
+    ...fillDefaults(request, card, read.ids, options),
+    ...formInput(request, codec),
+    ...(images && { images: images.sizes, messages: images.messages }),
+  };
+  return {
+    status: 'resolved',
+    request: { ...resolved.request, input, ...(images && { attachments: images.attachments }) },
+  };
 }
+
+/** Images of a request that were read. */
+type ReadImages = Extract<StoredImages, { status: 'read' }>;
 
 /** Returns problems with fields that this model does not support or that exclude or require each other. */
 function modeProblems(
@@ -125,17 +140,24 @@ function formInput(request: TextBody, { calls }: TextCodec): Pick<TextInput, 'fo
 async function readPrompt(
   { prompt, messages = [], ...request }: TextBody,
   card: TextCard,
-  { codec, reader }: ModelReader,
+  { codec, reader, sizes }: ModelReader & { sizes: ReadImages['sizes'] | undefined },
   { requester }: RequestPolicy,
 ): Promise<{ ids: readonly number[] } | { problem: FieldProblem }> {
-  if (typeof prompt === 'object') return { ids: prompt };
+  if (typeof prompt === 'object') {
+    const problem = imageTokenProblem(prompt, 'prompt', card);
+    return problem === undefined ? { ids: prompt } : { problem };
+  }
   const field = prompt === undefined ? 'messages' : 'prompt';
   const sentCharacters = prompt === undefined ? charactersOf(messages) : prompt.length;
   if (cannotFit(sentCharacters, card, codec)) return { problem: tooLongProblem(prompt, sentCharacters, card, codec) };
   const hopeless = maxFittingCharacters(card, codec);
   const maxCharacters = prompt === undefined ? Math.min(maxRenderedCharacters, hopeless) : hopeless;
   const given = prompt === undefined ? { messages: chatMessagesOf(messages), tools: toolsInUse(request) } : { prompt };
-  const read = await reader.read({ ...given, maxCharacters, maxTokens: tokenReadLimit(card) }, requester);
+  const images = card.images && {
+    token: card.images.token,
+    texts: (sizes ?? []).map((size) => imagePrompt(card.images!, size)),
+  };
+  const read = await reader.read({ ...given, images, maxCharacters, maxTokens: tokenReadLimit(card) }, requester);
   // The problem starts with the field's name; for messages, with the rejected message's path.
   if ('problem' in read) return { problem: problemOf(read.problem) };
   if ('characters' in read)
@@ -149,7 +171,9 @@ async function readPrompt(
   const { ids } = read;
   const unknownToken = ids.find((id) => id >= card.vocabularySize);
   if (unknownToken !== undefined) return { problem: unknownTokenProblem(unknownToken, field, card, codec) };
-  return ids.length > 0 ? { ids } : { problem: invalidValue(field, prompt ?? messages, 'at least one token') };
+  if (ids.length === 0) return { problem: invalidValue(field, prompt ?? messages, 'at least one token') };
+  const problem = imageTokenProblem(ids, field, card, sizes);
+  return problem === undefined ? { ids } : { problem };
 }
 
 function problemOf(message: string): FieldProblem {

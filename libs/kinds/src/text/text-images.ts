@@ -3,6 +3,8 @@ import { type FieldProblem, invalidValue, type ModelCard } from '@darkroom/core'
 import type { ImageSize } from '../request/brought-images.ts';
 import type { RequestPolicy } from '../request/request-fields.ts';
 import { imagesIn, withImageUrls } from './form/message-content.ts';
+import { countTiles, type ImageTokens } from './form/image-tokens.ts';
+import type { TextCard } from './form/text-input.ts';
 import type { TextBody } from './text-schema.ts';
 
 /** Longest side of a stored image, pixels. Larger images are scaled down. */
@@ -12,30 +14,62 @@ const maxBytes = 12 * 2 ** 20;
 
 /** Returns whether a model takes images; undefined if only the server that runs it knows. */
 export function takesImages(card: ModelCard): boolean | undefined {
-  const { kind, takes, codec } = card as ModelCard & { takes?: readonly string[]; codec?: string };
+  const { kind, takes, codec, images } = card as ModelCard & {
+    takes?: readonly string[];
+    codec?: string;
+    images?: object;
+  };
   if (takes === undefined && kind === 'text' && codec === undefined) return undefined;
-  return takes?.includes('image') === true;
+  return images !== undefined || takes?.includes('image') === true;
+}
+
+/** Returns whether a model answers questions about images only. */
+export function needsImage(card: ModelCard): boolean {
+  const { images } = card as ModelCard & { images?: ImageTokens };
+  return images?.minImages === 1;
 }
 
 /** Returns problems with the images of a request, as far as they show without reading them. */
 export function imageProblems(
   { image, prompt, messages = [] }: TextBody,
-  card: ModelCard & { hasChatTemplate: boolean },
+  card: ModelCard & { hasChatTemplate: boolean; images?: Pick<ImageTokens, 'minImages' | 'maxImages'> },
   models: readonly ModelCard[] = [],
 ): FieldProblem[] {
   const images = imagesIn(messages);
   const field = image === undefined ? images[0]?.field : 'image';
-  if (field === undefined) return [];
+  if (field === undefined)
+    return needsImage(card) ? [invalidValue('image', undefined, `one: ${card.id} answers questions about images`)] : [];
   const source = image ?? images[0]!.part.image_url.url;
   if (takesImages(card) === false) {
     const other = models.find((each) => each.kind === card.kind && takesImages(each) === true);
     const hint = other === undefined ? '' : `; ${other.id} does`;
     return [invalidValue(field, source, `only text: ${card.id} takes no images${hint}`)];
   }
+  const maxImages = card.images?.maxImages ?? Infinity;
+  const extra = images[maxImages];
+  if (extra !== undefined)
+    return [
+      invalidValue(extra.field, extra.part.image_url.url, `at most ${maxImages} images: ${card.id} takes no more`),
+    ];
   if (image === undefined) return [];
   if (!card.hasChatTemplate)
     return [invalidValue(field, image, `nothing: ${card.id} has no template for messages, which have the images`)];
   return typeof prompt === 'string' ? [] : [invalidValue(field, image, 'nothing without a prompt of text')];
+}
+
+/** Returns the problem of a prompt with image tokens that no image has, or with an image that the template omits. */
+export function imageTokenProblem(
+  ids: readonly number[],
+  field: string,
+  { id, images }: TextCard,
+  sizes: readonly ImageSize[] = [],
+): FieldProblem | undefined {
+  if (images === undefined) return undefined;
+  const count = ids.reduce((sum, token) => sum + Number(token === images.tokenId), 0);
+  const expected = images.perTile * sizes.reduce((sum, size) => sum + countTiles(images, size), 0);
+  if (count === expected) return undefined;
+  const message = `${field}: has ${count} tokens ${images.token}, expected ${expected}: ${id} reads one image for each ${images.token} that its template writes, and texts must not contain it`;
+  return { field, code: 'invalid_value', message };
 }
 
 /** Images of a request, read and named. */

@@ -71,6 +71,10 @@ export const textModelShape = {
   max_model_len: count.optional().meta({ description: 'Maximum tokens of prompt and output together, if known.' }),
   vocabulary_size: count.optional(),
   has_chat_template: z.boolean().meta({ description: 'Whether the model takes `messages`.' }),
+  images: z
+    .strictObject({ min: count, max: count })
+    .optional()
+    .meta({ description: 'Images per request. With a minimum of 1, the model answers questions about images only.' }),
   takes: z.array(z.literal('image')).optional().meta({
     description: '["image"] if messages may have images, else []. Absent if only the server that runs the model knows.',
   }),

@@ -125,7 +125,7 @@ export function textRequestView(
     texts: texts.map((text, index) => ({ index, text, ...callsIn(id, { index, text }, stored) })),
     parameters: isForUpstream(stored)
       ? upstreamParameters(model, stored, (name) => urlOf(`/v1/predict/${id}/inputs/${name}`))
-      : parametersOf(model, stored),
+      : parametersOf(model, stored, (name) => urlOf(`/v1/predict/${id}/inputs/${name}`)),
     usage: usageSoFar(outputs, { done, input: stored }),
   };
 }
@@ -154,11 +154,16 @@ function callsIn(
 }
 
 /** Returns a body that reproduces the same texts. */
-function parametersOf(model: string, input: StoredTextInput): View<typeof textRequestShape>['parameters'] {
-  const { logprobs, maxCalls, confidenceThreshold, tokensPerCall } = input;
+function parametersOf(
+  model: string,
+  input: StoredTextInput,
+  inputUrl: (name: string) => string,
+): View<typeof textRequestShape>['parameters'] {
+  const { logprobs, maxCalls, confidenceThreshold, tokensPerCall, messages } = input;
   return {
     model,
-    prompt: input.prompt === undefined ? null : [...input.prompt],
+    ...(messages && { messages: withImageUrls(messages, inputUrl) }),
+    prompt: input.prompt === undefined || messages !== undefined ? null : [...input.prompt],
     n: input.n,
     max_tokens: input.maxTokens,
     temperature: input.temperature,
@@ -191,13 +196,15 @@ function upstreamParameters(
 
 export function textModelView(card: TextCard | UpstreamTextCard): View<typeof textModelShape> {
   const { block, deterministic, maxModelTokens, vocabularySize } = card;
-  const takes = card.codec === undefined ? card.takes : [];
+  const images = card.codec === undefined ? undefined : card.images;
+  const takes = card.codec === undefined ? card.takes : images === undefined ? [] : ['image' as const];
   return {
     mode: card.mode,
     ...(maxModelTokens !== undefined && { max_model_len: maxModelTokens }),
     ...(vocabularySize !== undefined && { vocabulary_size: vocabularySize }),
     has_chat_template: card.hasChatTemplate,
     ...(takes !== undefined && { takes: [...takes] }),
+    ...(images && { images: { min: images.minImages, max: images.maxImages } }),
     ...(card.hasTools !== undefined && { has_tools: card.hasTools }),
     deterministic: deterministic.is,
     ...(!deterministic.is && { deterministic_reason: deterministic.reason }),

@@ -75,7 +75,8 @@ function withoutPrivate(input: TextInput | UpstreamTextInput): StoredTextInput |
     const { said: _said, images: _images, params, ...others } = input;
     return { ...others, params: removePrivateFields(params) };
   }
-  const { prompt, stop: _stop, logitBias: _bias, constraint: _constraint, form: _form, said: _said, ...others } = input;
+  const { prompt, stop: _stop, logitBias: _bias, constraint: _constraint, form: _form, said: _said, ...shown } = input;
+  const { images: _images, messages: _messages, ...others } = shown;
   return { ...others, promptTokens: prompt.length };
 }
 

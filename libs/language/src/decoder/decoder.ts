@@ -1,17 +1,17 @@
 /** Interface of a loaded graph that reads tokens and returns logits, and of its KV caches. */
 
+import type { DecoderRow } from './decoder-tokens.ts';
+
 /** Keys and values of the tokens that a row has read. */
 export interface TokenCache {
   /** Number of tokens in the cache. */
   readonly length: number;
 }
 
-/** One row of a call. */
-export interface DecoderRead<Cache extends TokenCache = TokenCache> {
+/** One row of a call. Its new tokens are at least one. */
+export interface DecoderRead<Cache extends TokenCache = TokenCache> extends DecoderRow {
   /** Cache of the row's earlier tokens. */
   readonly cache: Cache;
-  /** New tokens; at least one. */
-  readonly ids: readonly number[];
   /** True to add these tokens to the cache. */
   readonly keeps: boolean;
   /** Index of the first new token whose logits are returned; the number of tokens for no logits. */

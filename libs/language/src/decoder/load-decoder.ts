@@ -1,10 +1,18 @@
 import type { Device, PipelineComponent } from '@darkroom/core';
-import { lengthOf, loadSplitSession, type OnnxSession, type SplitSession, type TensorSpec } from '@darkroom/runtime';
+import {
+  lengthOf,
+  loadSplitSession,
+  type OnnxSession,
+  type SplitSession,
+  type TensorSpec,
+  type TensorValue,
+} from '@darkroom/runtime';
 import { DarkroomError } from '@darkroom/core';
 import { join } from 'node:path';
 import type { TextModelDirectory } from '../model/text-model-directory.ts';
 import { modelFileError, withFileName } from '@darkroom/runtime/model-file';
 import { type Decoder, lastOf } from './decoder.ts';
+import { type DecoderTokens, tokenIds } from './decoder-tokens.ts';
 import { keptLogits, keptLogitsInputs } from './kept-logits.ts';
 import { cacheNames, PlainDecoder } from './plain-decoder.ts';
 import type { CacheShape } from './row-cache.ts';
@@ -28,54 +36,74 @@ export interface LoadedDecoder {
   readonly decoder: Decoder;
   readonly component: PipelineComponent;
   /** Why batching may change a row's bits, if that is known without a test call. */
-  readonly nondeterminismReason?: string;
+  readonly nondeterminismReason?: string | undefined;
 }
 
 /**
  * Loads the model's graph, checks its inputs and outputs against the config, and calls it once.
  *
+ * @param tokens creates the graph's input of new tokens; the decoder disposes of it.
  * @throws DarkroomError naming the file: `model_unsupported` if the graph does not match config.json, else
  * `engine_failed` or `out_of_memory`.
  */
-export async function loadDecoder(model: TextModelDirectory, options: LoadDecoderOptions = {}): Promise<LoadedDecoder> {
-  const { devices, threads, minPartBytes = defaultPartBytes } = options;
-  const { layers, keyHeads, headWidth, vocabularySize } = model.config;
-  const shape = { tensors: 2 * layers, heads: keyHeads, width: headWidth };
-  const session = await withFileName(
-    model.graph,
-    loadSplitSession({
-      file: join(model.path, model.graph),
-      devices,
-      threads,
-      cutAfter: 'GroupQueryAttention',
-      minPartBytes,
-      sizedBy: 'input_ids',
-      samples: [sampleOf(shape, { rows: 1, past: 3, width: 4 }), sampleOf(shape, { rows: 2, past: 5, width: 1 })],
-    }),
-  );
+export async function loadDecoder(
+  model: TextModelDirectory,
+  options: LoadDecoderOptions = {},
+  tokens: DecoderTokens = tokenIds,
+): Promise<LoadedDecoder> {
+  const { vocabularySize } = model.config;
+  const shape = cacheShapeOf(model.config);
+  const session = await withFileName(model.graph, loadGraph(model, options, tokens));
   try {
-    checkTensors(model, session);
+    checkTensors(model, session, tokens);
     const { whole } = session;
     // Only graphs with GroupQueryAttention are cut.
-    const isShared = whole === undefined || (await withFileName(model.graph, writesInPlace(whole, shape)));
+    const isShared = whole === undefined || (await withFileName(model.graph, writesInPlace(whole, shape, tokens)));
     await withFileName(
       model.graph,
-      checkLastPositions(session, { shape, plain: isShared ? undefined : whole, tokens: model.config.maxModelTokens }),
+      checkLastPositions(session, tokens, {
+        shape,
+        plain: isShared ? undefined : whole,
+        length: model.config.maxModelTokens,
+      }),
     );
     const decoder: Decoder = isShared
-      ? new SharedDecoder({ session, vocabularySize, shape })
-      : new PlainDecoder({ session: whole, vocabularySize, shape });
+      ? new SharedDecoder({ session, tokens, vocabularySize, shape })
+      : new PlainDecoder({ session: whole, tokens, vocabularySize, shape });
     const { device, refusals } = session;
-    const nondeterminismReason = reasonOf(session, isShared);
     return {
       decoder,
       component: { part: 'onnx', device, refusals },
-      ...(nondeterminismReason && { nondeterminismReason }),
+      nondeterminismReason: reasonOf(session, isShared),
     };
   } catch (error) {
     await session.dispose();
     throw error;
   }
+}
+
+function loadGraph(
+  { path, graph, config }: TextModelDirectory,
+  { devices, threads, minPartBytes = defaultPartBytes }: LoadDecoderOptions,
+  tokens: DecoderTokens,
+): Promise<SplitSession> {
+  const shape = cacheShapeOf(config);
+  return loadSplitSession({
+    file: join(path, graph),
+    devices,
+    threads,
+    cutAfter: 'GroupQueryAttention',
+    minPartBytes,
+    sizedBy: tokens.inputName,
+    samples: [
+      sampleOf(shape, { rows: 1, past: 3, width: 4 }, tokens),
+      sampleOf(shape, { rows: 2, past: 5, width: 1 }, tokens),
+    ],
+  });
+}
+
+function cacheShapeOf({ layers, keyHeads, headWidth }: TextModelDirectory['config']): CacheShape {
+  return { tensors: 2 * layers, heads: keyHeads, width: headWidth };
 }
 
 function reasonOf({ device, inputs }: SplitSession, isShared: boolean): string | undefined {
@@ -95,14 +123,18 @@ interface SampleSize {
 }
 
 /** Returns the inputs of a call with arbitrary contents. */
-function sampleOf({ tensors, heads, width: keyWidth }: CacheShape, { rows, past, width }: SampleSize) {
+function sampleOf(
+  { tensors, heads, width: keyWidth }: CacheShape,
+  { rows, past, width }: SampleSize,
+  tokens: DecoderTokens,
+): Record<string, TensorValue> {
   const mask = new Int64Matrix(rows, past + width);
   for (let row = 0; row < rows; row++) mask.fill(row, 0, past + width);
   const dims = [rows, heads, past + width, keyWidth];
   // Not zeros: the model's keys of token 0 may be zero.
   const data = new Float32Array(lengthOf(dims)).fill(1);
   return {
-    input_ids: new Int64Matrix(rows, width).tensor,
+    [tokens.inputName]: tokens.sampleOf(rows, width),
     attention_mask: mask.tensor,
     position_ids: new Int64Matrix(rows, width).tensor,
     ...Object.fromEntries(cacheNames('past_key_values', { tensors }).map((name) => [name, { data, dims }])),
@@ -113,11 +145,11 @@ function sampleOf({ tensors, heads, width: keyWidth }: CacheShape, { rows, past,
  * Detects by a call whether the graph writes in place. With a fully masked past, GroupQueryAttention writes the new
  * tokens at the row's length, over the past; the plain layout appends them.
  */
-async function writesInPlace(session: OnnxSession, shape: CacheShape): Promise<boolean> {
+async function writesInPlace(session: OnnxSession, shape: CacheShape, tokens: DecoderTokens): Promise<boolean> {
   const past = 8;
   const mask = new Int64Matrix(1, past + 2);
   mask.fill(0, past, 2);
-  const sample = { ...sampleOf(shape, { rows: 1, past: past - 2, width: 2 }), attention_mask: mask.tensor };
+  const sample = { ...sampleOf(shape, { rows: 1, past: past - 2, width: 2 }, tokens), attention_mask: mask.tensor };
   const feeds = { ...sample, ...keptLogits(session, { width: 2, from: 0 }).feeds };
   const known = new Set(session.inputs.map(({ name }) => name));
   const present = await session.run(
@@ -135,12 +167,13 @@ async function writesInPlace(session: OnnxSession, shape: CacheShape): Promise<b
  */
 async function checkLastPositions(
   session: SplitSession,
-  { shape, plain, tokens }: { shape: CacheShape; plain: OnnxSession | undefined; tokens: number },
+  tokens: DecoderTokens,
+  { shape, plain, length }: { shape: CacheShape; plain: OnnxSession | undefined; length: number },
 ): Promise<void> {
   const { heads, width } = shape;
   const positions = new Int64Matrix(1, 2);
-  for (const at of [0, 1]) positions.set(0, at, Math.max(0, tokens - 2) + at);
-  const past = plain === undefined ? Math.max(2, tokens) : 0;
+  for (const at of [0, 1]) positions.set(0, at, Math.max(0, length - 2) + at);
+  const past = plain === undefined ? Math.max(2, length) : 0;
   const mask = new Int64Matrix(1, Math.max(2, past));
   mask.fill(0, 0, Math.max(2, past));
   const isHalf = session.inputs.some(({ name, type }) => name.startsWith('past_key_values.') && type === 'float16');
@@ -151,7 +184,7 @@ async function checkLastPositions(
   };
   const feeds = {
     ...keptLogits(session, { width: 2, from: 0 }).feeds,
-    input_ids: new Int64Matrix(1, 2).tensor,
+    [tokens.inputName]: tokens.sampleOf(1, 2),
     attention_mask: mask.tensor,
     ...(session.inputs.some(({ name }) => name === 'position_ids') && { position_ids: positions.tensor }),
     ...Object.fromEntries(cacheNames('past_key_values', shape).map((name) => [name, cache])),
@@ -170,15 +203,19 @@ async function checkLastPositions(
     if (!DarkroomError.isInstance(error) || error.code !== 'engine_failed') throw error;
     const { cause } = error;
     const reason = cause instanceof Error ? cause.message : error.message;
-    const problem = `cannot read ${tokens} tokens, the max_position_embeddings of config.json (${reason})`;
+    const problem = `cannot read ${length} tokens, the max_position_embeddings of config.json (${reason})`;
     throw new DarkroomError('model_unsupported', 'language.load-decoder', problem, cause);
   }
 }
 
-function checkTensors({ graph, config }: TextModelDirectory, { inputs, outputs }: SplitSession): void {
-  const shape = { tensors: 2 * config.layers, heads: config.keyHeads, width: config.headWidth };
+function checkTensors(
+  { graph, config }: TextModelDirectory,
+  { inputs, outputs }: SplitSession,
+  { inputName }: DecoderTokens,
+): void {
+  const shape = cacheShapeOf(config);
   const caches = cacheNames('past_key_values', shape);
-  const known = new Set(['input_ids', 'attention_mask', 'position_ids', ...keptLogitsInputs, ...caches]);
+  const known = new Set([inputName, 'attention_mask', 'position_ids', ...keptLogitsInputs, ...caches]);
   const unknown = inputs.find(({ name }) => !known.has(name) && !name.startsWith('past_key_values.'));
   if (unknown !== undefined) throw modelFileError(graph, `has an input ${unknown.name}, which is not supported`);
   const layers = inputs.filter(({ name }) => name.startsWith('past_key_values.')).length / 2;
@@ -196,7 +233,12 @@ function checkTensors({ graph, config }: TextModelDirectory, { inputs, outputs }
     const wanted = expected.map((side) => side ?? '…').join(', ');
     throw modelFileError(graph, `${name} is [${given.join(', ')}], expected by config.json [${wanted}]`);
   };
-  for (const name of ['input_ids', 'attention_mask']) expectShape(inputs, name, [undefined, undefined]);
+  expectShape(
+    inputs,
+    inputName,
+    inputName === 'input_ids' ? [undefined, undefined] : [undefined, undefined, config.hiddenSize],
+  );
+  expectShape(inputs, 'attention_mask', [undefined, undefined]);
   const cache = [undefined, shape.heads, undefined, shape.width];
   for (const name of caches) expectShape(inputs, name, cache);
   for (const name of cacheNames('present', shape)) expectShape(outputs, name, cache);

@@ -2,6 +2,7 @@
 import { mapNonEmpty, type NonEmpty } from '@darkroom/core';
 import type { FloatTensor, OnnxSession, TensorValue } from '@darkroom/runtime';
 import { describe, expect, it } from 'vitest';
+import { tokenIds } from './decoder-tokens.ts';
 import { PlainDecoder } from './plain-decoder.ts';
 
 const shape = { tensors: 2, heads: 2, width: 3 };
@@ -35,7 +36,7 @@ function createRecordingDecoder({ hasLogitsInput }: { hasLogitsInput: boolean })
   };
   const inputs = names.map((name) => ({ name, type: 'int64', shape: [] }));
   const session = { inputs, runForAll } as Partial<OnnxSession> as OnnxSession;
-  return { calls, decoder: new PlainDecoder({ session, vocabularySize: 1, shape }) };
+  return { calls, decoder: new PlainDecoder({ session, tokens: tokenIds, vocabularySize: 1, shape }) };
 }
 const numbers = (value: TensorValue | undefined) => Array.from(value!.data, Number);
 

@@ -5,12 +5,14 @@
  */
 import { GrowingArray, lengthOf, type OnnxSession, type TensorValue } from '@darkroom/runtime';
 import type { Decoder, DecoderRead } from './decoder.ts';
+import type { DecoderTokens } from './decoder-tokens.ts';
 import { keptLogits } from './kept-logits.ts';
 import { type CacheShape, RowCache } from './row-cache.ts';
 import { Int64Matrix } from './int64-matrix.ts';
 
 export interface PlainDecoderOptions {
   session: OnnxSession;
+  tokens: DecoderTokens;
   vocabularySize: number;
   shape: CacheShape;
 }
@@ -38,9 +40,11 @@ export class PlainDecoder implements Decoder<RowCache> {
   readonly #present: ReadonlyMap<string, GrowingArray<Float32Array>>;
   readonly #logits = new GrowingArray<Float32Array>((size) => new Float32Array(size));
   readonly #inputs: ReadonlySet<string>;
+  readonly #tokens: DecoderTokens;
 
-  constructor({ session, vocabularySize, shape }: PlainDecoderOptions) {
+  constructor({ session, tokens, vocabularySize, shape }: PlainDecoderOptions) {
     this.#session = session;
+    this.#tokens = tokens;
     this.#shape = shape;
     this.vocabularySize = vocabularySize;
     const memoryOf = (prefix: string) =>
@@ -86,7 +90,7 @@ export class PlainDecoder implements Decoder<RowCache> {
       into.set(name, { data: memory.of(lengthOf(presentDims)), dims: presentDims });
     const outputs = ['logits', ...this.#present.keys()] as const;
     const [logits, ...present] = await this.#session.runForAll(
-      { ...this.#feedsOf(reads, { rows, past, width }), ...feeds },
+      { ...(await this.#feedsOf(reads, { rows, past, width })), ...feeds },
       outputs,
       into,
     );
@@ -105,27 +109,24 @@ export class PlainDecoder implements Decoder<RowCache> {
   }
 
   async dispose(): Promise<void> {
-    await this.#session.dispose();
+    await Promise.all([this.#session.dispose(), this.#tokens.dispose()]);
   }
 
-  #feedsOf(reads: readonly DecoderRead<RowCache>[], size: CallSize): Record<string, TensorValue> {
+  async #feedsOf(reads: readonly DecoderRead<RowCache>[], size: CallSize): Promise<Record<string, TensorValue>> {
     const { rows, past, width } = size;
     const { heads, width: keyWidth } = this.#shape;
-    const ids = new Int64Matrix(rows, width);
     const positions = new Int64Matrix(rows, width);
     const mask = new Int64Matrix(rows, past + width);
     for (const [row, read] of reads.entries()) {
       mask.fill(row, 0, read.cache.length);
       mask.fill(row, past, read.ids.length);
-      for (const [at, id] of read.ids.entries()) {
-        ids.set(row, at, id);
-        positions.set(row, at, read.cache.length + at);
-      }
+      for (const at of read.ids.keys()) positions.set(row, at, read.cache.length + at);
     }
     // Unmask one token of the padding row, so that its softmax is defined.
     if (rows > reads.length) mask.fill(reads.length, past, 1);
+    const padded = Array.from({ length: rows }, (_, row) => reads[row] ?? { ids: [] });
     const feeds: Record<string, TensorValue> = {
-      input_ids: ids.tensor,
+      [this.#tokens.inputName]: await this.#tokens.tensorOf(padded, width),
       attention_mask: mask.tensor,
     };
     if (this.#inputs.has('position_ids')) feeds['position_ids'] = positions.tensor;

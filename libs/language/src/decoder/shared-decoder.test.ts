@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { checkDeterminism } from './check-determinism.ts';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
 import type { Decoder, TokenCache } from './decoder.ts';
+import { tokenIds } from './decoder-tokens.ts';
 import { loadDecoder } from './load-decoder.ts';
 import { PrefixCache } from './prefix-cache.ts';
 import { SharedDecoder } from './shared-decoder.ts';
@@ -25,7 +26,7 @@ const open = async () => {
 };
 const sharedDecoder = (session: LoadedSession) => {
   const whole = new SplitSession([{ session, passedNames: [] }], new Map(), 'input_ids');
-  return new SharedDecoder({ session: whole, vocabularySize: 64, shape });
+  return new SharedDecoder({ session: whole, tokens: tokenIds, vocabularySize: 64, shape });
 };
 
 describe('shared buffers', () => {

@@ -6,6 +6,7 @@
 import { type NonEmpty, pairUp, valueOfKey } from '@darkroom/core';
 import { floatsOfHalves, GrowingArray, type SplitSession, type TensorValue } from '@darkroom/runtime';
 import { type Decoder, type DecoderRead, lastOf } from './decoder.ts';
+import type { DecoderRow, DecoderTokens } from './decoder-tokens.ts';
 import { keptLogits } from './kept-logits.ts';
 import { cacheNames } from './plain-decoder.ts';
 import type { CacheShape } from './row-cache.ts';
@@ -16,9 +17,8 @@ import { Int64Matrix } from './int64-matrix.ts';
 type Read = DecoderRead<SlotCache>;
 
 /** One row of a call: its current length, and its new tokens. */
-interface CallRow {
+interface CallRow extends DecoderRow {
   readonly length: number;
-  readonly ids: readonly number[];
 }
 
 /** One call: rows in adjacent slots. */
@@ -32,6 +32,7 @@ interface Call {
 
 export interface SharedDecoderOptions {
   session: SplitSession;
+  tokens: DecoderTokens;
   vocabularySize: number;
   shape: CacheShape;
 }
@@ -39,6 +40,7 @@ export interface SharedDecoderOptions {
 export class SharedDecoder implements Decoder<SlotCache> {
   readonly vocabularySize: number;
   readonly #session: SplitSession;
+  readonly #tokens: DecoderTokens;
   readonly #pastNames: readonly string[];
   readonly #presentNames: readonly string[];
   readonly #hasPositions: boolean;
@@ -46,8 +48,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
   readonly #logits = new GrowingArray((size) => new Float32Array(size));
   readonly #memory: SlotMemory;
 
-  constructor({ session, vocabularySize, shape }: SharedDecoderOptions) {
+  constructor({ session, tokens, vocabularySize, shape }: SharedDecoderOptions) {
     this.#session = session;
+    this.#tokens = tokens;
     this.vocabularySize = vocabularySize;
     this.#pastNames = cacheNames('past_key_values', shape);
     this.#presentNames = cacheNames('present', shape);
@@ -104,7 +107,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
   }
 
   async dispose(): Promise<void> {
-    await this.#session.dispose();
+    await Promise.all([this.#session.dispose(), this.#tokens.dispose()]);
   }
 
   async *#runAll(reads: readonly Read[]): AsyncGenerator<void, ReadonlyMap<Read, Float32Array>> {
@@ -122,11 +125,12 @@ export class SharedDecoder implements Decoder<SlotCache> {
 
   async #runTogether(reads: readonly Read[], results: Map<Read, Float32Array>): Promise<void> {
     this.#memory.buffers.gather(reads.map(({ cache }) => cache));
-    const idsOf = new Map(reads.map(({ cache, ids }) => [cache, ids]));
+    const readOf = new Map(reads.map((read) => [read.cache, read]));
     // Matrix products with a single row use other code, with other rounding, so use at least two rows.
     const rowAt = (slot: number): CallRow => {
       const owner = this.#memory.buffers.owners[slot];
-      return { length: owner?.usedLength ?? 0, ids: (owner && idsOf.get(owner)) ?? [0] };
+      const { ids = [0], embeddings } = (owner && readOf.get(owner)) ?? {};
+      return { length: owner?.usedLength ?? 0, ids, embeddings };
     };
     const others = reads.slice(2).map((_, at) => rowAt(at + 2));
     const rows = [rowAt(0), rowAt(1), ...others] as const;
@@ -143,10 +147,10 @@ export class SharedDecoder implements Decoder<SlotCache> {
    * blocks of an even number, and rounds a single leftover differently. For the same reason, always computes at least
    * two logits.
    */
-  async *#readChunk({ cache, ids, logitsFrom }: Read): AsyncGenerator<void, Float32Array> {
+  async *#readChunk({ cache, ids, embeddings, logitsFrom }: Read): AsyncGenerator<void, Float32Array> {
     const even = ids.length % 2 === 0 ? ids : [...ids, 0];
     const from = Math.min(logitsFrom, even.length - 2);
-    const rows = [{ length: cache.length, ids: even }] as const;
+    const rows = [{ length: cache.length, ids: even, embeddings }] as const;
     const areWanted = logitsFrom < ids.length;
     const logits = yield* this.#call({ rows, from: areWanted ? from : even.length, slotOf: () => cache.slot });
     if (!areWanted) return new Float32Array(0);
@@ -156,7 +160,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
   async *#call({ slotOf, rows, from }: Call): AsyncGenerator<void, Float32Array> {
     const width = rows[0].ids.length;
     const kept = keptLogits(this.#session, { width, from });
-    const fed = { ...kept.feeds, ...this.#tokensOf(rows) };
+    const fed = { ...kept.feeds, ...(await this.#feedsOf(rows)) };
     const views = () => this.#memory.buffers.viewsOf(slotOf(), rows.length);
     const dims = [rows.length, kept.count, this.vocabularySize];
     // Calls between the parts write to the same memory, and only the last part of this one does.
@@ -178,20 +182,17 @@ export class SharedDecoder implements Decoder<SlotCache> {
     return this.#hasHalfLogits ? new Uint16Array(size) : this.#logits.of(size);
   }
 
-  #tokensOf(rows: Call['rows']): Record<string, TensorValue> {
+  async #feedsOf(rows: Call['rows']): Promise<Record<string, TensorValue>> {
     const width = rows[0].ids.length;
     const total = rows.reduce((max, { length }) => Math.max(max, length + width), 0);
-    const ids = new Int64Matrix(rows.length, width);
     const positions = new Int64Matrix(rows.length, width);
     const mask = new Int64Matrix(rows.length, total);
     for (const [row, { length, ids: given }] of rows.entries()) {
       mask.fill(row, 0, length + width);
-      for (const [at, id] of given.entries()) {
-        ids.set(row, at, id);
-        positions.set(row, at, length + at);
-      }
+      for (const at of given.keys()) positions.set(row, at, length + at);
     }
-    const tensors = { input_ids: ids.tensor, attention_mask: mask.tensor };
+    const tokens = await this.#tokens.tensorOf(rows, width);
+    const tensors = { [this.#tokens.inputName]: tokens, attention_mask: mask.tensor };
     return this.#hasPositions ? { ...tensors, position_ids: positions.tensor } : tensors;
   }
 

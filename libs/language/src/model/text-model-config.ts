@@ -1,18 +1,16 @@
 import type { TextCard, TextMode } from '@darkroom/kinds';
 import { z } from 'zod';
-import {
-  checkModelJson,
-  modelFileError,
-  readModelConfig,
-  readModelJson,
-  unlessMissing,
-} from '@darkroom/runtime/model-file';
+import { checkModelJson, modelFileError, readModelJson, unlessMissing } from '@darkroom/runtime/model-file';
+
+import { type ImageConfig, imageModelTypes, readImageConfig } from './image-config.ts';
 
 /** Contents of a model's config.json and generation_config.json. */
 export interface TextModelConfig {
   /** Model family: config.json's `model_type`. */
   readonly type: string;
   readonly mode: TextMode;
+  /** Numbers per embedding. */
+  readonly hiddenSize: number;
   /** Number of logits per position; token ids are below this. */
   readonly vocabularySize: number;
   readonly layers: number;
@@ -28,6 +26,8 @@ export interface TextModelConfig {
   readonly endIdSources: readonly { readonly file: string; readonly ids: readonly number[] }[];
   /** Defaults for fields that a request leaves out. */
   readonly defaults: TextCard['defaults'];
+  /** Models that read images only. */
+  readonly images?: ImageConfig;
   /** Block diffusion only. */
   readonly block?: { readonly size: number; readonly confidenceThreshold: number; readonly maskId: number };
 }
@@ -76,17 +76,20 @@ const generationSchema = z.looseObject({
  * @throws DarkroomError `model_unsupported` naming the file and the field.
  */
 export async function readTextModelConfig(directory: string): Promise<TextModelConfig> {
-  const [config, generationJson = {}] = await Promise.all([
-    readModelConfig(directory, 'config.json', configSchema),
+  const [json, generationJson = {}] = await Promise.all([
+    readModelJson(directory, 'config.json'),
     unlessMissing(readModelJson(directory, 'generation_config.json')),
   ]);
+  const images = await readImageConfig(directory, json);
+  const config = checkModelJson('config.json', images === undefined ? json : textConfigOf(json), configSchema);
   const generation = checkModelJson('generation_config.json', generationJson, generationSchema);
   const mode = modeOf(config.model_type);
   const { do_sample: samples, temperature, top_p: topP, top_k: topK } = generation;
   const isGreedy = samples === false;
   return {
-    type: config.model_type,
+    type: (json as { model_type: string }).model_type,
     mode,
+    hiddenSize: config.hidden_size,
     vocabularySize: config.vocab_size,
     layers: config.num_hidden_layers,
     keyHeads: config.num_key_value_heads ?? config.num_attention_heads,
@@ -103,14 +106,21 @@ export async function readTextModelConfig(directory: string): Promise<TextModelC
       topP: (isGreedy ? undefined : topP) ?? 1,
       topK: (isGreedy ? undefined : topK) ?? 0,
     },
+    ...(images && { images }),
     ...(mode === 'block_diffusion' && { block: blockOf(config, generation.confidence_threshold) }),
   };
+}
+
+/** Returns the text model's part of a config.json with images; some fields are beside it. */
+function textConfigOf(json: unknown): object {
+  const { text_config: text, ...others } = json as { text_config?: object };
+  return { ...others, ...text };
 }
 
 function modeOf(type: string): TextMode {
   const mode = modesOfTypes.get(type);
   if (mode !== undefined) return mode;
-  const supported = [...modesOfTypes.keys()].join(', ');
+  const supported = [...modesOfTypes.keys(), ...imageModelTypes].join(', ');
   throw modelFileError('config.json', `model_type: ${type} is not supported; supported are ${supported}`);
 }
 

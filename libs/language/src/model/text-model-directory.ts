@@ -5,7 +5,13 @@ import { createHash } from 'node:crypto';
 import { access, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { autoDtypes, type Device, type DtypeChoice, type ModelDtype } from '@darkroom/core';
-import { createTextCodec, encodeTextCodecFiles, type TextCard, type TextCodec } from '@darkroom/kinds';
+import {
+  createTextCodec,
+  encodeTextCodecFiles,
+  type ImageTokens,
+  type TextCard,
+  type TextCodec,
+} from '@darkroom/kinds';
 import {
   checkModelId,
   modelFileError,
@@ -13,6 +19,7 @@ import {
   readModelText,
   unlessMissing,
 } from '@darkroom/runtime/model-file';
+import { type ImageConfig, imageModelTypes } from './image-config.ts';
 import { readTextModelConfig, type TextModelConfig } from './text-model-config.ts';
 
 /** Everything that a pipeline needs to load a model. */
@@ -21,6 +28,8 @@ export interface TextModelDirectory {
   readonly path: string;
   /** Path relative to `path`. */
   readonly graph: string;
+  /** Models that read images only: the graphs that create embeddings of images and of tokens. */
+  readonly imageGraphs?: { readonly encoder: string; readonly embeddings: string };
   readonly config: TextModelConfig;
   /** The card, as far as files tell; `deterministic` is known only once the model is loaded. */
   readonly card: TextCard;
@@ -50,13 +59,36 @@ export async function isTextModel(path: string): Promise<boolean> {
   return isText === true && isImage !== true;
 }
 
-/** File names of graphs, in the folder `onnx`. */
-export const textDtypeFileNames: Readonly<Record<ModelDtype, string>> = {
-  int8: 'model_int8.onnx',
-  fp32: 'model.onnx',
-  q4: 'model_q4.onnx',
-  fp16: 'model_fp16.onnx',
-};
+/** Ends of the file names of graphs, by dtype. */
+const dtypeSuffixes: Readonly<Record<ModelDtype, string>> = { int8: '_int8', fp32: '', q4: '_q4', fp16: '_fp16' };
+
+/** Parts of a model that reads text only: one graph. */
+const textParts = ['model'] as const;
+/** Parts of a model that reads images, in the layout of transformers.js. */
+const imageParts = ['decoder_model_merged', 'vision_encoder', 'embed_tokens'] as const;
+
+/**
+ * Returns the paths of a model's graphs: one, or decoder, image encoder and token embeddings.
+ *
+ * @param type `model_type` of its config.json.
+ */
+export function textGraphPaths(type: string, dtype: ModelDtype): readonly string[] {
+  return partsOf(type).map((part) => graphPath(part, dtype));
+}
+
+function partsOf(type: string): readonly [string, ...string[]] {
+  return imageModelTypes.includes(type) ? imageParts : textParts;
+}
+
+function graphPath(part: string, dtype: ModelDtype): string {
+  return `onnx/${part}${dtypeSuffixes[dtype]}.onnx`;
+}
+
+/** Returns the dtype in the name of a graph. */
+export function dtypeOfTextGraph(path: string): ModelDtype {
+  const found = (['int8', 'q4', 'fp16'] as const).find((dtype) => path.endsWith(`${dtypeSuffixes[dtype]}.onnx`));
+  return found ?? 'fp32';
+}
 
 /**
  * Reads a model's directory.
@@ -68,18 +100,15 @@ export async function readTextModelDirectory(
   { id, dtypes = { all: 'auto', parts: {} }, devices, maxTokens = Infinity }: ReadTextModelOptions = {},
 ): Promise<TextModelDirectory> {
   const directory = resolve(path);
-  const [read, codecDocument, graph] = await Promise.all([
-    readTextModelConfig(directory),
-    readCodecFiles(directory),
-    findGraph(directory, dtypes, devices?.[0]),
-  ]);
+  const [read, codecDocument] = await Promise.all([readTextModelConfig(directory), readCodecFiles(directory)]);
+  const { graph, imageGraphs } = await findGraphs(directory, read.type, { dtypes, device: devices?.[0] });
   const { mtimeMs } = await stat(join(directory, 'config.json'));
   const codec = createTextCodec(codecDocument);
   const maxModelTokens = Math.min(read.maxModelTokens, maxTokens);
   const config = { ...read, maxModelTokens, endIds: [...new Set([...read.endIds, ...codec.endIds])] };
   checkVocabulary(codec, config);
   const card = createTextCard({ id: checkModelId(id ?? basename(directory)), mtimeMs, config, codec, codecDocument });
-  return { path: directory, graph, config, card, codec, codecDocument };
+  return { path: directory, graph, ...(imageGraphs && { imageGraphs }), config, card, codec, codecDocument };
 }
 
 interface CreateTextCardOptions {
@@ -92,7 +121,7 @@ interface CreateTextCardOptions {
 }
 
 function createTextCard({ id, mtimeMs, config, codec, codecDocument }: CreateTextCardOptions): TextCard {
-  const { mode, maxModelTokens, defaults, block } = config;
+  const { mode, maxModelTokens, defaults, block, images } = config;
   return {
     id,
     created: Math.floor(mtimeMs / 1000),
@@ -106,9 +135,17 @@ function createTextCard({ id, mtimeMs, config, codec, codecDocument }: CreateTex
     hasChatTemplate: codec.hasChatTemplate,
     hasTools: 'markup' in codec.calls,
     defaults,
+    ...(images && { images: imageTokensOf(images, codec) }),
     ...(block && { block: { size: block.size, confidenceThreshold: block.confidenceThreshold } }),
     deterministic: { is: true },
   };
+}
+
+function imageTokensOf({ tokenId, perTile, minImages, maxImages, tiling }: ImageConfig, codec: TextCodec): ImageTokens {
+  if (tokenId >= codec.vocabularySize)
+    throw modelFileError('config.json', `image_token_id: ${tokenId} is not a token of tokenizer.json`);
+  const token = new TextDecoder().decode(codec.bytesOf(tokenId));
+  return { token, tokenId, perTile, minImages, maxImages, ...(tiling && { tiling }) };
 }
 
 async function readCodecFiles(directory: string): Promise<Uint8Array> {
@@ -120,22 +157,55 @@ async function readCodecFiles(directory: string): Promise<Uint8Array> {
   return encodeTextCodecFiles({ tokenizer, config, chatTemplate });
 }
 
-async function findGraph(directory: string, { all: dtype, parts }: DtypeChoice, device?: Device): Promise<string> {
-  const [part] = Object.keys(parts);
-  if (part !== undefined) throw modelFileError('onnx', `has no ${part}: a text model is one graph`);
-  const there = await listTextDtypes(directory, device);
-  const found = dtype === 'auto' ? there[0] : there.find((name) => name === dtype);
-  if (found !== undefined) return `onnx/${textDtypeFileNames[found]}`;
-  if (there.length === 0) throw modelFileError('onnx', `has none of ${Object.values(textDtypeFileNames).join(', ')}`);
-  const instead = there.map((name) => textDtypeFileNames[name]).join(', ');
-  throw modelFileError('onnx', `has no graph in ${dtype}; there is ${instead}`);
+interface FindGraphOptions {
+  readonly dtypes: DtypeChoice;
+  readonly device: Device | undefined;
 }
 
-/** Returns the dtypes that a model has a graph file for, in the order of preference of `auto`. */
-export async function listTextDtypes(directory: string, device?: Device): Promise<ModelDtype[]> {
+async function findGraphs(
+  directory: string,
+  type: string,
+  { dtypes, device }: FindGraphOptions,
+): Promise<Pick<TextModelDirectory, 'graph' | 'imageGraphs'>> {
+  const parts = partsOf(type);
+  const [chosen] = Object.keys(dtypes.parts);
+  if (chosen !== undefined)
+    throw modelFileError(
+      'onnx',
+      `has no ${chosen}: ${parts.length === 1 ? 'a text model is one graph' : 'its graphs have one dtype'}`,
+    );
+  const graphs: string[] = [];
+  for (const part of parts) graphs.push(await findGraph(directory, part, { dtypes, device }));
+  const [graph, encoder, embeddings] = graphs as [string, string?, string?];
+  return { graph, ...(encoder !== undefined && embeddings !== undefined && { imageGraphs: { encoder, embeddings } }) };
+}
+
+async function findGraph(directory: string, part: string, { dtypes, device }: FindGraphOptions): Promise<string> {
+  const { all: dtype } = dtypes;
+  const there = await dtypesOf(directory, part, device);
+  const found = dtype === 'auto' ? there[0] : there.find((name) => name === dtype);
+  if (found !== undefined) return graphPath(part, found);
+  const names = (there.length === 0 ? autoDtypes(device) : there)
+    .map((name) => basename(graphPath(part, name)))
+    .join(', ');
+  throw modelFileError(
+    'onnx',
+    there.length === 0 ? `has none of ${names}` : `has no graph in ${dtype}; there is ${names}`,
+  );
+}
+
+/**
+ * Returns the dtypes that a model has graphs for, in the order of preference of `auto`.
+ *
+ * @param type `model_type` of its config.json.
+ */
+export function listTextDtypes(directory: string, type: string): Promise<ModelDtype[]> {
+  return dtypesOf(directory, partsOf(type)[0]);
+}
+
+async function dtypesOf(directory: string, part: string, device?: Device): Promise<ModelDtype[]> {
   const dtypes = autoDtypes(device);
-  const files = dtypes.map((dtype) => join(directory, 'onnx', textDtypeFileNames[dtype]));
-  const isThere = await Promise.all(files.map(isReadable));
+  const isThere = await Promise.all(dtypes.map((dtype) => isReadable(join(directory, graphPath(part, dtype)))));
   return dtypes.filter((_, at) => isThere[at]);
 }
 

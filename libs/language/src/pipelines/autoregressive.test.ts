@@ -155,14 +155,14 @@ describe('the prefix cache', () => {
     const table = new TextTable(retaining);
     await table.join('alice', textInput({ prompt: wish, maxTokens: 8, ignoreEos: true }));
     await table.tick();
-    await table.join('bob', textInput({ prompt: wish, maxTokens: 8, ignoreEos: true }), undefined, 'bob');
+    await table.join('bob', textInput({ prompt: wish, maxTokens: 8, ignoreEos: true }), undefined, { owner: 'bob' });
     await table.run();
-    const afterwards = await new TextTable(retaining).write(
-      textInput({ prompt: wish, maxTokens: 8 }),
-      undefined,
-      'carol',
-    );
-    const again = await new TextTable(retaining).write(textInput({ prompt: wish, maxTokens: 8 }), undefined, 'bob');
+    const afterwards = await new TextTable(retaining).write(textInput({ prompt: wish, maxTokens: 8 }), undefined, {
+      owner: 'carol',
+    });
+    const again = await new TextTable(retaining).write(textInput({ prompt: wish, maxTokens: 8 }), undefined, {
+      owner: 'bob',
+    });
     const results = [table.results.get('bob')!, afterwards, again];
     expect(results.map(({ facts }) => facts.cached_tokens)).toEqual([0, 0, wish.length - 1]);
     await retaining.dispose();

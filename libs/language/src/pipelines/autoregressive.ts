@@ -1,7 +1,7 @@
 /**
  * Generates text token by token. Rows join and leave at any step, and rows of any length share a model call. Prompts
- * are read in chunks, within a token budget per step, so that writing rows wait for one chunk at most. Not supported:
- * images, adapters, speculative decoding.
+ * are read in chunks, within a token budget per step, so that writing rows wait for one chunk at most. Images are
+ * encoded in calls of their own, in parts between which rows write. Not supported: adapters, speculative decoding.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DarkroomError, NonEmpty, RowCheckpoint, RowEvent, StepReport } from '@darkroom/core';
@@ -48,7 +48,7 @@ export class AutoregressiveRow extends TextRow {
   }
 
   get shapeKey(): string {
-    return this.chunk > 1 ? 'read' : 'write';
+    return this.chunk > 1 || this.images?.isMissingFrom(this.cache.length) === true ? 'read' : 'write';
   }
 
   /** The last step is known in advance only if the text reaches its limit. */

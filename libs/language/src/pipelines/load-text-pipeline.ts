@@ -6,6 +6,8 @@ import {
   type ReadTextModelOptions,
   type TextModelDirectory,
 } from '../model/text-model-directory.ts';
+import { ImageEncoder } from '../vision/image-encoder.ts';
+import { TokenEmbeddings } from '../vision/token-embeddings.ts';
 import { AutoregressivePipeline } from './autoregressive.ts';
 import { BlockDiffusionPipeline } from './block-diffusion.ts';
 import type { TextPipeline } from './text-pipeline.ts';
@@ -34,18 +36,56 @@ export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecod
 export async function loadTextPipeline(options: LoadTextPipelineOptions): Promise<TextPipeline> {
   const { directory, stepTokens = 64, prefixCacheTokens = 4096, memoryTokens = Infinity } = options;
   const model = await readTextModelDirectory(directory, options);
-  const loaded = await loadDecoder(model, options);
-  const { decoder, component } = loaded;
   const { config, codec, codecDocument } = model;
-  const { deterministic, singlesMatchChunks } = await findingsOf(loaded, model).catch(async (error: unknown) => {
-    await decoder.dispose();
+  const imageEncoder = await loadImageEncoder(model, options);
+  const loaded = await loadParts(model, options).catch(async (error: unknown) => {
+    await imageEncoder?.dispose();
     throw error;
   });
+  const { decoder, component, deterministic, singlesMatchChunks } = loaded;
   const card = { ...model.card, deterministic };
   const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
   const grammars = new Grammars({ vocabulary: { codecDocument, endIds: config.endIds }, limitMs: grammarLimitMs });
   const sizes = { stepTokens, prefixCacheTokens: Math.min(prefixCacheTokens, memoryTokens), memoryTokens };
-  return new Pipeline({ card, config, codec, decoder, grammars, component, ...sizes, singlesMatchChunks });
+  return new Pipeline({
+    card,
+    config,
+    codec,
+    decoder,
+    grammars,
+    component,
+    imageEncoder,
+    ...sizes,
+    singlesMatchChunks,
+  });
+}
+
+async function loadImageEncoder(
+  { path: directory, imageGraphs, config }: TextModelDirectory,
+  { devices, threads }: LoadTextPipelineOptions,
+): Promise<ImageEncoder | undefined> {
+  const { images, hiddenSize: width } = config;
+  if (imageGraphs === undefined || images === undefined) return undefined;
+  return ImageEncoder.load({ directory, graph: imageGraphs.encoder, images, width, devices, threads });
+}
+
+/** Loads the decoder and tests it. */
+async function loadParts(
+  model: TextModelDirectory,
+  options: LoadTextPipelineOptions,
+): Promise<LoadedDecoder & DeterminismFindings> {
+  const { path, imageGraphs, config } = model;
+  const tokens = imageGraphs && (await TokenEmbeddings.load(path, imageGraphs.embeddings, config.hiddenSize));
+  const loaded = await loadDecoder(model, options, tokens).catch(async (error: unknown) => {
+    await tokens?.dispose();
+    throw error;
+  });
+  try {
+    return { ...loaded, ...(await findingsOf(loaded, model)) };
+  } catch (error) {
+    await loaded.decoder.dispose();
+    throw error;
+  }
 }
 
 async function findingsOf(

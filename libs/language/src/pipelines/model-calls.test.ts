@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest';
-import type { Decoder } from '../decoder/decoder.ts';
 import { PromptBudget, SplitCall } from './model-calls.ts';
 
 /** Creates a call whose parts take these times on a fake clock. */
 function callOf(partsMs: readonly number[]) {
   let atMs = 0;
   let isOver = false;
-  async function* runByParts(): ReturnType<Decoder['runByParts']> {
+  async function* run(): AsyncGenerator<void, readonly Float32Array[]> {
     try {
       for (const [at, ms] of partsMs.entries()) {
         atMs += await Promise.resolve(ms);
@@ -17,8 +16,7 @@ function callOf(partsMs: readonly number[]) {
       isOver = true;
     }
   }
-  const reads = [{ cache: { length: 0 }, ids: [1, 2, 3], keeps: true, logitsFrom: 2 }];
-  const call = new SplitCall({ runByParts } as unknown as Decoder, ['row'], reads, () => atMs);
+  const call = new SplitCall(['row'], run(), { tokens: 3, clock: () => atMs });
   return { call, atMs: () => atMs, isOver: () => isOver };
 }
 

@@ -1,6 +1,5 @@
 /** The model calls of steps: which rows share a call, how much of their prompts they read, and calls in parts. */
 import { type NonEmpty, pairUp } from '@darkroom/core';
-import type { Decoder, DecoderRead } from '../decoder/decoder.ts';
 import type { TextRow } from '../row/text-row.ts';
 import type { SharedPrefixes } from './shared-prefixes.ts';
 import type { TextPipelineOptions } from './text-pipeline.ts';
@@ -55,7 +54,10 @@ export interface ChunkedRow extends TextRow {
   readonly chunk: number;
 }
 
-type ModelCallsOptions = Pick<TextPipelineOptions, 'decoder' | 'component' | 'stepTokens' | 'singlesMatchChunks'>;
+type ModelCallsOptions = Pick<
+  TextPipelineOptions,
+  'decoder' | 'imageEncoder' | 'component' | 'stepTokens' | 'singlesMatchChunks'
+>;
 
 /** Makes the calls of an autoregressive pipeline. Reading calls are limited while other rows write. */
 export class ModelCalls<Row extends ChunkedRow> {
@@ -97,17 +99,36 @@ export class ModelCalls<Row extends ChunkedRow> {
     if (!isReading) this.#budget.recordWriting(call.takenMs);
     // Adapt only to calls near the budget: smaller ones do not show how long a full one takes.
     else if (hasWaitingRows && 2 * call.tokens > this.#budget.tokens) this.#budget.recordReading(call.partMs);
-    return pairUp(call.rows, logits).map(([row, of]) => ({ row, logits: of }));
+    // A call that encodes an image has no logits.
+    return logits.length === 0 ? [] : pairUp(call.rows, logits).map(([row, of]) => ({ row, logits: of }));
   }
 
   #startCall(rows: readonly Row[], budget: number): SplitCall<Row> {
+    return this.#startEncoding(rows) ?? this.#startReading(rows, budget);
+  }
+
+  /** Encodes an image as a call of its own, if there is one to encode. */
+  #startEncoding(rows: readonly Row[]): SplitCall<Row> | undefined {
+    const { imageEncoder } = this.#options;
+    const row = rows.find(({ images, cache }) => images?.isMissingFrom(cache.length) === true);
+    if (imageEncoder === undefined || row?.images === undefined) return undefined;
+    return new SplitCall([row], row.images.encodeNext(row.cache.length, imageEncoder), {
+      tokens: 0,
+      clock: this.#clock,
+    });
+  }
+
+  #startReading(rows: readonly Row[], budget: number): SplitCall<Row> {
     const parts = shareStep(rows, budget, (row) => this.#countOf(row, budget));
     const reads = parts.map(({ row, count }) => {
       const logitsFrom = count === row.unread ? count - 1 : count;
-      return { cache: row.cache, ids: unreadIds(row, count), keeps: true, logitsFrom };
+      const { cache, images } = row;
+      const embeddings = images?.embeddingsOf(cache.length, cache.length + count);
+      return { cache, ids: unreadIds(row, count), embeddings, keeps: true, logitsFrom };
     });
     const shared = parts.map(({ row }) => row);
-    return new SplitCall(this.#options.decoder, shared, reads, this.#clock);
+    const tokens = reads.length * reads.reduce((max, { ids }) => Math.max(max, ids.length), 0);
+    return new SplitCall(shared, this.#options.decoder.runByParts(reads), { tokens, clock: this.#clock });
   }
 
   #countOf({ chunk }: Row, budget: number): number {
@@ -183,21 +204,25 @@ export class SplitCall<Row> {
   readonly rows: readonly Row[];
   /** Number of tokens, with each row as wide as the widest. */
   readonly tokens: number;
-  readonly #parts: ReturnType<Decoder['runByParts']>;
+  readonly #parts: AsyncGenerator<void, readonly Float32Array[]>;
   #count = 0;
   #takenMs = 0;
 
   readonly #clock: () => number;
 
   /**
-   * @param reads one per row.
-   * @param clock in milliseconds.
+   * @param parts returns the logits of each row; none if the call computes no logits.
+   * @param options `tokens` as above; `clock` in milliseconds.
    */
-  constructor(decoder: Decoder, rows: readonly Row[], reads: readonly DecoderRead[], clock: () => number) {
+  constructor(
+    rows: readonly Row[],
+    parts: AsyncGenerator<void, readonly Float32Array[]>,
+    { tokens, clock }: { tokens: number; clock: () => number },
+  ) {
     this.rows = rows;
+    this.tokens = tokens;
     this.#clock = clock;
-    this.tokens = reads.length * reads.reduce((max, { ids }) => Math.max(max, ids.length), 0);
-    this.#parts = decoder.runByParts(reads);
+    this.#parts = parts;
   }
 
   /** Average duration of a part; the longest may have been delayed by something else. */

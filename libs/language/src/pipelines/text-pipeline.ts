@@ -2,8 +2,10 @@ import { DarkroomError, type Pipeline, type PipelineComponent, type RowCheckpoin
 import type { NonEmpty, RowOutput, RowRequest, StepReport, TokenCounts } from '@darkroom/core';
 import type { Grammars, TextCard, TextCodec } from '@darkroom/kinds';
 import type { Decoder } from '../decoder/decoder.ts';
+import type { ImageEncoder } from '../vision/image-encoder.ts';
 import type { TextModelConfig } from '../model/text-model-config.ts';
 import { checkTextRequest } from '../row/text-row-request.ts';
+import { readPromptImages, RowImages } from '../row/row-images.ts';
 import { decodeTextCheckpoint, type TextRow, type TextRowOptions } from '../row/text-row.ts';
 
 /** Options common to both kinds of pipelines. */
@@ -15,6 +17,8 @@ export interface TextPipelineOptions {
   /** Matches texts with their constraints; block diffusion supports none. */
   grammars: Grammars;
   component: PipelineComponent;
+  /** Encodes images, of models that read them. */
+  imageEncoder?: ImageEncoder | undefined;
   /** Prompt tokens per step while other rows write, which wait for it. */
   stepTokens: number;
   /** Memory limit of the prefix cache, in tokens; block diffusion has none. */
@@ -36,17 +40,22 @@ export abstract class TextPipeline<Row extends TextRow = TextRow> implements Pip
   constructor(options: TextPipelineOptions) {
     this.options = options;
     this.card = options.card;
-    this.components = [options.component];
+    const { component, imageEncoder } = options;
+    this.components = imageEncoder === undefined ? [component] : [component, imageEncoder.component];
   }
 
-  // oxlint-disable-next-line require-await
-  async createRows({ input, owner, indexes, checkpoints }: RowRequest): Promise<Row[]> {
-    const request = checkTextRequest(input, this.card);
+  async createRows({ input, owner, indexes, checkpoints, attachments }: RowRequest): Promise<Row[]> {
     const { codec, config } = this.options;
+    const checked = checkTextRequest(input, this.card);
+    const read = config.images && (await readPromptImages(checked.prompt, attachments, config.images));
+    const request = read === undefined ? checked : { ...checked, prompt: read.prompt };
+    // All texts of a request share its images.
+    const images =
+      read && read.images.length > 0 ? new RowImages(read.prompt, read.images, config.hiddenSize) : undefined;
     const { vocabularySize } = this.card;
     const created = (indexes ?? Array.from({ length: request.n }, (_, index) => index)).map((index) => {
       const checkpoint = decodeTextCheckpoint(checkpoints?.get(index)?.data, { limit: request.limit, vocabularySize });
-      return this.createRow({ request, owner, index, codec, endIds: config.endIds, checkpoint });
+      return this.createRow({ request, owner, index, codec, endIds: config.endIds, checkpoint, images });
     });
     for (const row of created) this.rows.add(row);
     return created;
@@ -74,7 +83,8 @@ export abstract class TextPipeline<Row extends TextRow = TextRow> implements Pip
   }
 
   async dispose(): Promise<void> {
-    await Promise.all([this.options.decoder.dispose(), this.options.grammars.dispose()]);
+    const { decoder, grammars, imageEncoder } = this.options;
+    await Promise.all([decoder.dispose(), grammars.dispose(), imageEncoder?.dispose()]);
   }
 }
 

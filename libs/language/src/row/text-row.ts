@@ -3,6 +3,7 @@ import type { TextCodec, TextOutputFacts } from '@darkroom/kinds';
 import { z } from 'zod';
 import type { TokenCache } from '../decoder/decoder.ts';
 import { createLogitAdjustment, type LogitAdjustment } from '../sampling/adjust-logits.ts';
+import type { RowImages } from './row-images.ts';
 import { RandomNumbers } from '../sampling/random-numbers.ts';
 import type { TextRowRequest } from './text-row-request.ts';
 import { RowText } from './row-text.ts';
@@ -34,6 +35,8 @@ export interface TextRowOptions {
   codec: TextCodec;
   endIds: readonly number[];
   checkpoint: TextCheckpoint | undefined;
+  /** The prompt's images, which all texts of a request share. */
+  images: RowImages | undefined;
 }
 
 /** A text in progress. */
@@ -45,6 +48,7 @@ export abstract class TextRow implements PipelineRow {
   readonly owner: string | undefined;
   readonly written: RowText;
   readonly random: RandomNumbers;
+  readonly images: RowImages | undefined;
   readonly adjustment: LogitAdjustment;
   /** Keys and values of the prompt and of the text, as far as they were read. */
   cache: TokenCache;
@@ -58,8 +62,9 @@ export abstract class TextRow implements PipelineRow {
   abstract readonly shapeKey: string;
 
   /** Creates or resumes a text. A checkpoint's tokens are written again without emitting them. */
-  constructor({ request, owner, index, codec, endIds, checkpoint }: TextRowOptions, cache: TokenCache) {
+  constructor({ request, owner, index, codec, endIds, checkpoint, images }: TextRowOptions, cache: TokenCache) {
     this.index = index;
+    this.images = images;
     this.slots = request.prompt.length + request.limit;
     this.request = request;
     this.owner = owner;

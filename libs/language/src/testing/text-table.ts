@@ -1,5 +1,5 @@
 import { isNonEmpty, mapNonEmpty } from '@darkroom/core';
-import type { DarkroomError, RowCheckpoint, RowEvent, RowOutput } from '@darkroom/core';
+import type { DarkroomError, RowCheckpoint, RowEvent, RowOutput, RowRequest } from '@darkroom/core';
 import type { TextInput, TextOutputFacts } from '@darkroom/kinds';
 import type { TextPipeline } from '../pipelines/text-pipeline.ts';
 import type { TextRow } from '../row/text-row.ts';
@@ -29,6 +29,12 @@ interface Entry {
   readonly checkpoints: RowCheckpoint[];
 }
 
+/** Options of a request's rows. */
+interface JoinOptions extends Pick<RowRequest, 'attachments'> {
+  /** Default: alice. */
+  readonly owner?: string;
+}
+
 /** A hand-stepped table of rows, in place of an engine: tests decide when rows join and leave. */
 export class TextTable {
   readonly results = new Map<string, TextResult>();
@@ -47,9 +53,15 @@ export class TextTable {
   }
 
   /** Adds the rows of a request. With several outputs, each is named `name/index`. */
-  async join(name: string, input: TextInput, checkpoint?: RowCheckpoint, owner = 'alice'): Promise<void> {
+  async join(
+    name: string,
+    input: TextInput,
+    checkpoint?: RowCheckpoint,
+    { owner = 'alice', attachments }: JoinOptions = {},
+  ): Promise<void> {
     const checkpoints = new Map(checkpoint === undefined ? [] : [[0, checkpoint]]);
-    for (const row of await this.#pipeline.createRows({ id: name, owner, input, checkpoints }))
+    const images = attachments && { attachments };
+    for (const row of await this.#pipeline.createRows({ id: name, owner, input, checkpoints, ...images }))
       this.#entries.push({ name: input.n > 1 ? `${name}/${row.index}` : name, row, events: [], checkpoints: [] });
   }
 
@@ -84,8 +96,8 @@ export class TextTable {
   }
 
   /** Writes one text without other rows. */
-  async write(input: TextInput, checkpoint?: RowCheckpoint, owner?: string): Promise<TextResult> {
-    await this.join('alone', input, checkpoint, owner);
+  async write(input: TextInput, checkpoint?: RowCheckpoint, options?: JoinOptions): Promise<TextResult> {
+    await this.join('alone', input, checkpoint, options);
     await this.run();
     return this.results.get('alone')!;
   }

@@ -27,17 +27,17 @@ export const textEngine: EngineKind = {
 
 async function describeText({ directory, id, dtypes, devices }: LoadModelOptions): Promise<DescribedModel> {
   const model = await readTextModelDirectory(directory, { id, dtypes, devices });
-  const { card, codec, codecDocument: bytes, graph, config } = model;
+  const { card, codec, codecDocument: bytes, graph, imageGraphs, config } = model;
   const { layers, keyHeads, headWidth } = config;
-  const { files, bytes: weightBytes } = describeGraphFile(directory, graph);
+  const graphs = [graph, ...Object.values(imageGraphs ?? {})].map((file) => describeGraphFile(directory, file));
   const found = { level: 'info', message: 'text model found', fields: { mode: card.mode, file: graph } } as const;
   const reason = card.hasChatTemplate ? findTemplateError(codec) : undefined;
   const message = 'the chat template rejects every message: chat requests will fail';
   return {
     card,
     asset: { name: card.codec, bytes },
-    files,
-    weightBytes,
+    files: graphs.flatMap(({ files }) => files),
+    weightBytes: graphs.reduce((sum, { bytes: size }) => sum + size, 0),
     // Keys and values, fp32: 2 × 4 bytes.
     slotBytes: 2 * layers * keyHeads * headWidth * 4,
     notes: reason === undefined ? [found] : [found, { level: 'warn', message, fields: { reason } }],

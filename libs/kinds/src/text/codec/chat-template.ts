@@ -35,12 +35,16 @@ export function createChatTemplate(
 ): ChatTemplate {
   const plain = new Template(sources['default'] ?? Object.values(sources)[0]!);
   const withTools = sources['tool_use'] === undefined ? plain : new Template(sources['tool_use']);
+  // Templates of models that read images often take lists of parts only.
+  let readsText = true;
   const renderWith = (template: Template, messages: readonly ChatMessage[], options: RenderChatOptions) => {
     const { tools = null, addGenerationPrompt = true } = options;
-    const shown = withToolNames(messages.map(withCalls));
+    const shown = withToolNames(messages.map(withCalls)).map(readsText ? (message) => message : withParts);
     return template.render({ ...specials, messages: shown, tools, add_generation_prompt: addGenerationPrompt });
   };
-  const showsAny = showsTools((options) => renderWith(withTools, [{ role: 'user', content: 'Hi' }], options));
+  const greeting: readonly ChatMessage[] = [{ role: 'user', content: 'Hi' }];
+  readsText = showsText((content) => renderWith(plain, [{ role: 'user', content }], {}));
+  const showsAny = showsTools((options) => renderWith(withTools, greeting, options));
   const render = (messages: readonly ChatMessage[], tools: readonly object[]) =>
     renderWith(withTools, messages, { tools, addGenerationPrompt: false });
   const calls = showsAny ? findCallMarkup(render, specialTexts) : { reason: 'its template shows no tools' };
@@ -102,6 +106,21 @@ function parsed(json: string): unknown {
     return JSON.parse(json);
   } catch {
     return json;
+  }
+}
+
+function withParts(message: ChatMessage): ChatMessage {
+  const { content } = message;
+  return typeof content === 'string' ? { ...message, content: [{ type: 'text', text: content }] } : message;
+}
+
+/** Returns whether a template shows a message whose content is text, by rendering one. */
+function showsText(render: (content: string) => string): boolean {
+  const probe = probeOf(0);
+  try {
+    return render(probe).includes(probe);
+  } catch {
+    return false;
   }
 }
 

@@ -84,7 +84,10 @@ describe('a reader of prompts', () => {
     const reader = openReader('{% for message in messages %}{{ message.content }} {% endfor %}');
     const messages: ChatMessage[] = [{ role: 'user', content: 'owl owl' }];
     const inline = await reader.read({ messages, ...limits });
-    const long = messages.map((message) => ({ ...message, content: message.content + ' '.repeat(9000) }));
+    const long = messages.map((message) => ({
+      ...message,
+      content: `${message.content as string}${' '.repeat(9000)}`,
+    }));
     expect(await reader.read({ messages: long, ...limits })).toEqual(inline);
     expect(inline).toEqual({ ids: [1, 1] });
   });

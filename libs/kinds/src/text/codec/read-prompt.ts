@@ -8,6 +8,8 @@ export type PromptJob = {
   readonly maxTokens: number;
   /** A prompt with more UTF-16 units than this is not tokenized. */
   readonly maxCharacters: number;
+  /** Images of the messages, in order, and the token that templates write for each. */
+  readonly images?: { readonly token: string; readonly texts: readonly string[] } | undefined;
 } & (
   | { readonly prompt: string; readonly isRendered?: boolean }
   | { readonly messages: readonly ChatMessage[]; readonly tools?: readonly object[] | undefined }
@@ -25,13 +27,20 @@ export function renderJob(
   job: PromptJob,
 ): Extract<PromptJob, { prompt: string }> | { problem: string } {
   if ('prompt' in job) return job;
-  const { messages, tools, ...limits } = job;
+  const { messages, tools, images, ...limits } = job;
   try {
-    return { ...limits, prompt: codec.renderChat(messages, { ...(tools && { tools }) }), isRendered: true };
+    const rendered = codec.renderChat(messages, { ...(tools && { tools }) });
+    return { ...limits, prompt: images === undefined ? rendered : withImageTexts(rendered, images), isRendered: true };
   } catch (error) {
     if (!DarkroomError.isInstance(error) || error.code !== 'invalid_request') throw error;
     return { problem: error.message };
   }
+}
+
+/** Replaces the image tokens of a rendered prompt by the texts of the images, as many as there are. */
+function withImageTexts(rendered: string, { token, texts }: NonNullable<PromptJob['images']>): string {
+  let count = 0;
+  return rendered.replaceAll(token, () => texts[count++] ?? token);
 }
 
 export function readPrompt(codec: Pick<TextCodec, 'renderChat' | 'encode'>, job: PromptJob): PromptRead {

@@ -1,7 +1,7 @@
 /** Contents of chat messages: text, or a list of texts and images in OpenAI's format. */
 import { z } from 'zod';
 import { imageSource } from '../../request/brought-images.ts';
-import type { ChatMessage } from './chat-message.ts';
+import type { ChatMessage, ChatPart } from './chat-message.ts';
 import { maxTextCharacters } from './text-limits.ts';
 
 const contentExpected = 'text, or a list of parts {"type": "text", "text"} or {"type": "image_url", "image_url"}';
@@ -94,9 +94,17 @@ export function withImageUrls<Message extends { content: MessageContent }>(
   }));
 }
 
-/** Returns messages for a chat template, which reads text only. */
-export function chatMessagesOf(
-  messages: readonly ({ role: string; content: MessageContent } & object)[],
-): ChatMessage[] {
-  return messages.map((message) => ({ ...message, content: textOf(message.content) }));
+/** The messages of a request. */
+export type ConversationMessages = readonly ({ role: string; content: MessageContent } & object)[];
+
+/** Returns messages for a chat template: parts where there are images, else text. */
+export function chatMessagesOf(messages: ConversationMessages): ChatMessage[] {
+  return withPlainContent(messages).map(({ content, ...message }) => ({
+    ...message,
+    content: typeof content === 'string' ? content : content.map((part) => chatPartOf(part)),
+  }));
+}
+
+function chatPartOf(part: Exclude<MessageContent, string>[number]): ChatPart {
+  return part.type === 'text' ? { type: 'text', text: part.text } : { type: 'image' };
 }

@@ -1,6 +1,9 @@
 import type { ModelCard } from '@darkroom/core';
+import type { ImageSize } from '../../request/brought-images.ts';
 import type { CallMarkup } from './call-markup.ts';
 import type { TextForm } from './form-schema.ts';
+import type { ImageTokens } from './image-tokens.ts';
+import type { ConversationMessages } from './message-content.ts';
 
 interface Tag {
   readonly type: 'tag';
@@ -38,6 +41,10 @@ export type TextConstraint = { readonly isSlow?: boolean } & (
 export interface TextInput {
   /** Token ids, at least 1; of messages, the ids of the rendered chat template. */
   prompt: readonly number[];
+  /** Sizes of the attachments `image-0`, `image-1`, …, in the order of their tokens; absent without images. */
+  images?: readonly ImageSize[];
+  /** The messages of a request with images, whose URLs are the names of the attachments; as private as the prompt. */
+  messages?: ConversationMessages;
   /** Number of prompt tokens, if the prompt itself is no longer stored. */
   promptTokens?: number;
   /** Number of texts, 1–10. Text `i` has the seed `seed + i` (modulo 2³²). */
@@ -146,6 +153,8 @@ export interface TextCard extends ModelCard {
   hasTools: boolean;
   /** Defaults for fields that a request omits, from generation_config.json. */
   defaults: { maxTokens: number; temperature: number; topP: number; topK: number };
+  /** How the model reads images; absent if it reads text only. */
+  images?: ImageTokens;
   /** Block diffusion only: tokens per block, and the probability (0–1) from which a token is kept. */
   block?: { size: number; confidenceThreshold: number };
   deterministic: NonNullable<ModelCard['deterministic']>;
