@@ -2,7 +2,7 @@
 import type { TestProject } from 'vitest/node';
 import { makeCaller } from './caller-model.ts';
 import { launchChromiumServer } from './chromium.ts';
-import { blockWriter, writer } from './shared-system.ts';
+import { blockWriter, imageReader, writer } from './shared-system.ts';
 import { longWorkerTtl, startSystem, stopSystem, type System } from './system.ts';
 
 declare module 'vitest' {
@@ -23,7 +23,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 /** Starts the processes of `npm start`, with a worker for each bundled model and one for a model with tools. */
 async function start(project: TestProject): Promise<System> {
   // The text models are small: one thread is as fast as several and leaves cores to the other processes.
-  const writers = [`models/${writer}`, `models/${blockWriter}`, await makeCaller()].map((directory) => ({
+  const directories = [writer, blockWriter, imageReader].map((model) => `models/${model}`);
+  const writers = [...directories, await makeCaller()].map((directory) => ({
     name: 'worker' as const,
     environment: { MODEL_DIR: directory, NUM_THREADS: '1' },
   }));

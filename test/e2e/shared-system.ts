@@ -5,9 +5,10 @@
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { afterAll, inject } from 'vitest';
 
-/** Names of the shared system's text models; `caller` of caller-model.ts is the third. */
+/** Names of the shared system's text models; `caller` of caller-model.ts is another. */
 export const writer = 'emoji-writer';
 export const blockWriter = 'emoji-writer-diffusion';
+export const imageReader = 'emoji-reader';
 
 export interface SharedSystem {
   /** Address of the first API. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
 /** The bundled models. One worker loads and serves all of them unless the environment names models. */
-const models = ['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion'];
+const models = ['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion', 'emoji-reader'];
 
 /** The apps of light.mjs. */
 const lightApps = ['api', 'batch-former', 'webhook-sender', 'janitor'];

@@ -57,6 +57,7 @@ const gallery = new Gallery({
   session,
   slots,
   inputs,
+  imageReader: () => writers.imageReader,
   onAgain({ id, request }) {
     requestForm.fill(request);
     if (request.image !== undefined)
@@ -97,6 +98,7 @@ const writeView = new WriteView({
 });
 const writePrompt = createWritePrompt(form, session, chosenWriter);
 const writers = createWriters(storage, () => {
+  gallery.showModels();
   writeView.showWriters();
   writePrompt.showWriters();
 });

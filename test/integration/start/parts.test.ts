@@ -19,7 +19,7 @@ function parts(environment: Record<string, string> = {}, metricsPort?: number): 
   return partsOf({ root: '/r', environment, metricsPort });
 }
 
-const inTheBox = 'models/emoji-sd,models/emoji-writer,models/emoji-writer-diffusion';
+const inTheBox = 'models/emoji-sd,models/emoji-writer,models/emoji-writer-diffusion,models/emoji-reader';
 
 it('starts one worker for the bundled models and passes the environment on', () => {
   const set = {

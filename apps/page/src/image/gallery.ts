@@ -12,6 +12,8 @@ export interface GalleryOptions {
   session: Session;
   slots: StreamSlots;
   inputs: RequestInputs;
+  /** Returns the model that describes images; undefined if none is served. */
+  imageReader: () => string | undefined;
   /** Fills the form with a request. */
   onAgain: (entry: GalleryEntry) => void;
 }
@@ -56,6 +58,11 @@ export class Gallery {
   watch(id: string, onChange: (state: ImageRequestState | undefined) => void): void {
     this.#watchers.set(id, onChange);
     onChange(this.#cards.get(id)?.tracked.state);
+  }
+
+  /** Shows the actions of the models that are served now. */
+  showModels(): void {
+    this.#cards.forEach((card) => card.showModels());
   }
 
   /** Stops following requests while the page is hidden; new ones are not followed either until `resume`. */

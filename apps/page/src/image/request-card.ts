@@ -10,10 +10,13 @@ import { announce } from '../shell/announce.ts';
 import { copyLine } from '../shell/copy-line.ts';
 import { cloneTemplate, findElement, partOf } from '../shell/find-element.ts';
 import { curlLine } from './curl-line.ts';
+import { createDescriptions } from './descriptions.ts';
 import { createImageTile } from './image-tile.ts';
 
 export interface RequestCardOptions extends TrackRequestOptions {
   inputs: RequestInputs;
+  /** Returns the model that describes images; undefined if none is served. */
+  imageReader: () => string | undefined;
   onAgain: (entry: GalleryEntry) => void;
   onRemove: (id: string) => void;
 }
@@ -22,22 +25,19 @@ export type RequestCard = ReturnType<typeof createRequestCard>;
 
 const copiedMs = 2000;
 
-export function createRequestCard({ inputs, onAgain, onRemove, onChange, ...options }: RequestCardOptions) {
-  const { entry, session } = options;
+export function createRequestCard(options: RequestCardOptions) {
+  const { entry, session, inputs, imageReader, onAgain, onRemove, onChange } = options;
   const { id, request } = entry;
   const element = cloneTemplate('card', HTMLLIElement);
   const part = (name: string): HTMLElement => partOf(element, name, HTMLElement);
   const article = findElement(element, 'article', HTMLElement);
   const tiles = tilesOf(request);
-  part('tiles').replaceChildren(...tiles.map((tile) => tile.element));
-  part('tiles').dataset['columns'] = String(Math.min(3, Math.ceil(Math.sqrt(tiles.length))));
-  part('prompt').textContent = request.prompt;
-  part('prompt').id = `prompt-${id}`;
-  article.setAttribute('aria-labelledby', part('prompt').id);
-  part('facts').textContent = factsOf(request);
+  showRequest(article, tiles, entry);
   const showBefore = createBefore(entry, inputs, tiles);
+  const descriptions = createDescriptions(part('descriptions'), { session, id, count: tiles.length, imageReader });
   const show = (state: ImageRequestState): void => {
     showState(article, tiles, state);
+    showButton(article, 'describe', state.status === 'succeeded' && imageReader() !== undefined);
     showBefore(state);
   };
   const tracked = new TrackedRequest({
@@ -51,6 +51,7 @@ export function createRequestCard({ inputs, onAgain, onRemove, onChange, ...opti
     cancel: () => void tracked.cancel(),
     retry: () => tracked.resume(),
     again: () => onAgain(entry),
+    describe: () => void descriptions.write(),
     curl: () => void copyCurlLine(part('curl'), session, request),
     remove: () => onRemove(id),
   });
@@ -58,12 +59,26 @@ export function createRequestCard({ inputs, onAgain, onRemove, onChange, ...opti
   return {
     element,
     tracked,
+    /** Shows the actions of the models that are served now. */
+    showModels: () => show(tracked.state),
     dispose(): void {
       tracked.pause();
+      descriptions.stop();
       element.remove();
       tiles.forEach((tile) => tile.dispose());
     },
   };
+}
+
+/** Shows what does not change. */
+function showRequest(article: HTMLElement, tiles: ReturnType<typeof tilesOf>, { id, request }: GalleryEntry): void {
+  const part = (name: string): HTMLElement => partOf(article, name, HTMLElement);
+  part('tiles').replaceChildren(...tiles.map((tile) => tile.element));
+  part('tiles').dataset['columns'] = String(Math.min(3, Math.ceil(Math.sqrt(tiles.length))));
+  part('prompt').textContent = request.prompt;
+  part('prompt').id = `prompt-${id}`;
+  article.setAttribute('aria-labelledby', part('prompt').id);
+  part('facts').textContent = factsOf(request);
 }
 
 /** Returns a function that fetches the input image once it is available, and shows it beside the result. */
@@ -110,7 +125,7 @@ function tilesOf({ prompt, size, n = 1 }: ImageRequest) {
 function addActions(
   article: HTMLElement,
   titleId: string,
-  actions: Record<'cancel' | 'retry' | 'again' | 'curl' | 'remove', () => void>,
+  actions: Record<'cancel' | 'retry' | 'again' | 'describe' | 'curl' | 'remove', () => void>,
 ): void {
   for (const [name, act] of Object.entries(actions)) {
     const button = partOf(article, name, HTMLButtonElement);

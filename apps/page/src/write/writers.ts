@@ -14,6 +14,7 @@ export function createWriters(storage: PageStorage, onKnown: () => void) {
   const choice = findElement(document, '#writers', HTMLFieldSetElement);
   const hint = findElement(document, '#writer-hint', HTMLParagraphElement);
   const known = new Map<string, TextModel>();
+  let imageReader: string | undefined;
   const chosen = (): TextModel | undefined =>
     known.get(storage.getItem(chosenName) ?? '') ??
     [...known.values()].find(({ is_possible }) => is_possible) ??
@@ -31,10 +32,15 @@ export function createWriters(storage: PageStorage, onKnown: () => void) {
     get chosen(): string | undefined {
       return chosen()?.id;
     },
+    /** The model that describes images, if one is served. */
+    get imageReader(): string | undefined {
+      return imageReader;
+    },
     show(models: readonly TextModel[]): void {
       known.clear();
-      // Models without a chat template cannot hold a conversation.
-      for (const model of models) if (model.has_chat_template) known.set(model.id, model);
+      imageReader = models.find(({ takes, is_possible }) => is_possible && takes?.includes('image') === true)?.id;
+      // Models without a chat template cannot hold a conversation, and some answer questions about images only.
+      for (const model of models) if (model.has_chat_template && model.images?.min !== 1) known.set(model.id, model);
       const shown = [...choice.querySelectorAll('input')].map(({ value }) => value);
       const ids = [...known.keys()];
       if (ids.join() !== shown.join())
