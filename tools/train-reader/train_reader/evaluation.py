@@ -86,10 +86,13 @@ class Tally:
         return {name: round(100 * self.right[name] / count, 1) for name, count in self.asked.items()}
 
 
-def judge_drawn(reader: OnnxReader, things: tuple[Thing, ...], sprites: Sprites, *, is_changed: bool) -> dict[str, float]:
-    """Asks about font images of the held-out pairs, in wordings that training does not have, each family once.
+def judge_drawn(
+    reader: OnnxReader, things: tuple[Thing, ...], sprites: Sprites, *, is_new: bool = True, is_changed: bool = False
+) -> dict[str, float]:
+    """Asks about font images of the held-out pairs, each family once.
 
-    `is_changed`: shifted, blurred, noisy or compressed. `nearest …` is the baseline: Recognizer, which compares pixels.
+    `is_new`: in wordings that training does not have. `is_changed`: shifted, blurred, noisy or compressed. `nearest …` is the
+    baseline: Recognizer, which compares pixels.
     """
     tally, recognizer = Tally(), Recognizer(sprites)
     rng, words = np.random.default_rng(7), random.Random(7)
@@ -99,7 +102,7 @@ def judge_drawn(reader: OnnxReader, things: tuple[Thing, ...], sprites: Sprites,
         image = change_image(image, rng) if is_changed else image
         features = reader.encode_image(image)
         for family in WORDINGS:
-            turn = ask(scene, things, words, held_out=True, family=family)
+            turn = ask(scene, things, words, held_out=is_new, family=family)
             answer = reader.answer(features, turn.question)
             tally.add(family, answer == turn.answer)
             if family == "describe":
@@ -148,7 +151,8 @@ def judge_model(directory: Path, painter: Path, things: tuple[Thing, ...], sprit
             continue
         reader = OnnxReader(directory, suffix)
         figures[name] = {
-            "drawn": judge_drawn(reader, things, sprites, is_changed=False),
+            "known wordings": judge_drawn(reader, things, sprites, is_new=False),
+            "drawn": judge_drawn(reader, things, sprites),
             "changed": judge_drawn(reader, things, sprites, is_changed=True),
             "generated": judge_generated(reader, painter, things, sprites, count),
         }

@@ -1,4 +1,4 @@
-import { describeValue, itemAt } from '@darkroom/core';
+import { describeValue } from '@darkroom/core';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import { parseJson } from './parse-json.ts';
@@ -14,7 +14,7 @@ const largeBytes = 32_768;
  */
 export async function readJsonBody(c: ApiCall, maxBytes: number, types?: string): Promise<unknown> {
   const type = c.req.header('content-type') ?? '';
-  if (itemAt(type.split(';'), 0).trim().toLowerCase() !== 'application/json') throw wrongType(type, types);
+  if (type.replace(/;.*$/su, '').trim().toLowerCase() !== 'application/json') throw wrongType(type, types);
   const encoding = c.req.header('content-encoding') ?? 'identity';
   if (encoding.toLowerCase() !== 'identity')
     throw unsupported(`Content-Encoding is ${describeValue(encoding)}, expected none`);

@@ -1,5 +1,5 @@
 import { describeValue, type ModelCard } from '@darkroom/core';
-import { type Kind, mentionsImages, needsImage, requestFields, takesImages } from '@darkroom/kinds';
+import { answersWithoutImages, type Kind, mentionsImages, requestFields, takesImages } from '@darkroom/kinds';
 import { isServed, type KnownModel } from '@darkroom/store';
 import type { ApiContext } from '../context/context.ts';
 import { kindNotFound, modelNotFound, modelOfOtherKind, temporarilyUnavailable } from '../http/api-error.ts';
@@ -53,7 +53,7 @@ async function choose(
  * images, leaves out models that answer questions about images only.
  */
 function ableToRead(body: unknown, cards: readonly KnownModel[]): readonly KnownModel[] {
-  if (!mentionsImages(body)) return cards.filter((card) => !needsImage(card));
+  if (!mentionsImages(body)) return cards.filter(answersWithoutImages);
   const able = cards.filter((card) => takesImages(card) === true);
   return able.length > 0 ? able : cards.filter((card) => takesImages(card) === undefined);
 }

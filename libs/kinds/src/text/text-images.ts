@@ -23,12 +23,6 @@ export function takesImages(card: ModelCard): boolean | undefined {
   return images !== undefined || takes?.includes('image') === true;
 }
 
-/** Returns whether a model answers questions about images only. */
-export function needsImage(card: ModelCard): boolean {
-  const { images } = card as ModelCard & { images?: ImageTokens };
-  return images?.minImages === 1;
-}
-
 /** Returns problems with the images of a request, as far as they show without reading them. */
 export function imageProblems(
   { image, prompt, messages = [] }: TextBody,
@@ -38,7 +32,9 @@ export function imageProblems(
   const images = imagesIn(messages);
   const field = image === undefined ? images[0]?.field : 'image';
   if (field === undefined)
-    return needsImage(card) ? [invalidValue('image', undefined, `one: ${card.id} answers questions about images`)] : [];
+    return card.images?.minImages === 1
+      ? [invalidValue('image', undefined, `one: ${card.id} answers questions about images`)]
+      : [];
   const source = image ?? images[0]!.part.image_url.url;
   if (takesImages(card) === false) {
     const other = models.find((each) => each.kind === card.kind && takesImages(each) === true);
