@@ -2,7 +2,8 @@
 import { cutText, fieldProblems, modelOfShard } from '@darkroom/core';
 import type { EngineCall } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import { readJsonBody } from '../body/read-json-body.ts';
+import { bodyTooSlow } from '../body/min-rate.ts';
+import { bodyTooLarge, readJsonBody, wrongType } from '../body/read-json-body.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError, invalidFields } from '../http/api-error.ts';
 import { errorSchema } from '../http/error-response.ts';
@@ -73,13 +74,19 @@ const engineCallSchema = z
     method: z.string(methodExpected).min(1, methodExpected).max(maxMethodLength, methodExpected).openapi({
       description: 'Name of a method of the engine.',
     }),
-    parameters: z.record(z.string(), z.unknown(), 'an object').default({}).openapi({
-      description: 'Its parameters by name.',
+    parameters: z.record(z.string(), z.unknown(), 'an object').nullish().openapi({
+      description: 'Its parameters by name; none by default.',
     }),
   })
   .openapi('WorkerRpc');
 /** Max size of a body of `rpc`. */
 const maxCallBytes = 65_536;
+const bodyErrors = {
+  400: jsonAnswer('An invalid body.', errorSchema),
+  408: describeErrorAnswer('The body did not arrive in time.', bodyTooSlow()),
+  413: describeErrorAnswer('The body is too large.', bodyTooLarge(maxCallBytes)),
+  415: describeErrorAnswer('The body is not application/json.', wrongType('text/plain')),
+};
 
 interface CallOptions<Answer extends z.ZodType> {
   summary: string;
@@ -104,7 +111,7 @@ function callRoute<Answer extends z.ZodType>(
     }),
     responses: {
       ...commonErrors,
-      ...(readCall && { 400: jsonAnswer('An invalid body.', errorSchema) }),
+      ...(readCall && bodyErrors),
       200: jsonAnswer(
         'The reply of each worker, after at most 5 seconds.',
         z.strictObject({ answers: z.array(schema) }),
@@ -170,7 +177,7 @@ async function readEngineCall(c: ApiCall): Promise<EngineCall> {
   const body = await readJsonBody(c, maxCallBytes);
   const { data, error } = engineCallSchema.safeParse(body);
   if (error) throw invalidFields(fieldProblems(error.issues, { body, known: ['method', 'parameters'] }));
-  return data;
+  return { method: data.method, parameters: data.parameters ?? {} };
 }
 
 function answerView({ workerId, shard, answer = {} }: WorkerAnswer, view: (reply: WorkerReply) => object): object {
