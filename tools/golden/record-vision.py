@@ -73,17 +73,31 @@ def write_cases(name, model, processor, template, names):
             features = model.model.get_image_features(**{key: batch[key] for key in batch if key.startswith("pixel")})
             features = getattr(features, "pooler_output", features)
             features = torch.cat([*features]) if isinstance(features, (list, tuple)) else features
-            out = model.generate(**batch, do_sample=False, max_new_tokens=12, eos_token_id=-1, pad_token_id=0)
-        prompt = batch["input_ids"][0].tolist()
+            made = model.generate(
+                **batch, do_sample=False, max_new_tokens=12, eos_token_id=-1, pad_token_id=0, output_logits=True, return_dict_in_generate=True
+            )
+        out, prompt = made.sequences, batch["input_ids"][0].tolist()
+        logprobs = [float(logits[0].log_softmax(-1).max()) for logits in made.logits]
         cases.append({
             "images": [names[at] for at in chosen],
             "prompt": prompt,
             "first": [round(float(value), 6) for value in features.flatten()[:64]],
             "last": [round(float(value), 6) for value in features.flatten()[-64:]],
             "tokens": out[0, len(prompt) :].tolist(),
+            "logprobs": [round(value, 5) for value in logprobs],
         })
     rows = ",\n".join("  " + json.dumps(case) for case in cases)
     (TARGET / name / "cases.json").write_text("[\n" + rows + "\n]\n")
+
+
+def stir(parameters):
+    # Large matrices and small embeddings: else a random model repeats one token, whatever it reads.
+    for name, parameter in parameters:
+        if parameter.dim() == 1:
+            parameter.data += 0.1 * torch.randn_like(parameter)
+        else:
+            is_table = name in ("text.embedding.weight", "model.text_model.embed_tokens.weight", "lm_head.weight")
+            parameter.data = torch.randn_like(parameter) * (0.3 if is_table else 2.0 * parameter[0].numel() ** -0.5)
 
 
 def make_llava(names):
@@ -94,8 +108,7 @@ def make_llava(names):
     )
     torch.manual_seed(1)
     reader = Reader(recipe.vision, recipe.text).eval()
-    for parameter in reader.parameters():
-        parameter.data += 0.3 * torch.randn_like(parameter) * parameter.std().nan_to_num(0.1)
+    stir(reader.named_parameters())
     from train_emoji.things import all_things
 
     directory = TARGET / "llava"
@@ -153,8 +166,7 @@ def make_idefics3(names):
     }  # fmt: skip
     torch.manual_seed(2)
     model = transformers.Idefics3ForConditionalGeneration(transformers.Idefics3Config.from_dict(raw)).eval()
-    for parameter in model.parameters():
-        parameter.data += 0.1 * torch.randn_like(parameter)
+    stir(model.named_parameters())
     model.tie_weights()
     directory = TARGET / "idefics3"
     shutil.rmtree(directory, ignore_errors=True)

@@ -44,3 +44,19 @@ it('resizes large images in parts, and returns an image of the same size as it i
   expect(large.image.data.every((value) => value === 200)).toBe(true);
   expect(resized(image, image, 'lanczos').image).toBe(image);
 });
+
+it('a window has the pixels of the full image, without computing the rest', async () => {
+  const source = await decodeRgb(await readFile(join(vectors, 'image-3.png')));
+  const size = { width: 97, height: 120 };
+  const full = resized(source, size, 'bicubic').image;
+  const [columns, rows] = [
+    { first: 5, end: 60 },
+    { first: 100, end: 120 },
+  ];
+  const { image } = resized(source, size, 'bicubic', { columns, rows });
+  expect([image.width, image.height]).toEqual([55, 20]);
+  const expected = Array.from({ length: 20 }, (_, y) =>
+    full.data.subarray(3 * ((100 + y) * 97 + 5), 3 * ((100 + y) * 97 + 60)),
+  );
+  expect(Buffer.from(image.data).equals(Buffer.concat(expected))).toBe(true);
+});

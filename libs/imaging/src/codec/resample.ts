@@ -31,18 +31,31 @@ function sinc(x: number): number {
 /** Bits behind the point in Pillow's weights: 32, less 8 of a pixel and 2 for overshoot. */
 const weightBits = 22;
 
+/** Pixels from `first` to before `end`. */
+export interface PixelRange {
+  readonly first: number;
+  readonly end: number;
+}
+
+/** Part of a resized image to compute. */
+export interface ResampleWindow {
+  readonly columns: PixelRange;
+  readonly rows: PixelRange;
+}
+
 /** Source pixels of one target pixel: `weights` from `first` on. */
 interface Tap {
   readonly first: number;
   readonly weights: Int32Array;
 }
 
-function tapsOf(from: number, to: number, { radius, weightOf }: Kernel): Tap[] {
+/** @param range pixels of the target to compute. */
+function tapsOf(from: number, to: number, range: PixelRange, { radius, weightOf }: Kernel): Tap[] {
   const scale = from / to;
   const filterScale = Math.max(1, scale);
   const support = radius * filterScale;
-  return Array.from({ length: to }, (_, at) => {
-    const center = (at + 0.5) * scale;
+  return Array.from({ length: range.end - range.first }, (_, at) => {
+    const center = (range.first + at + 0.5) * scale;
     const first = Math.max(0, Math.trunc(center - support + 0.5));
     const end = Math.min(from, Math.trunc(center + support + 0.5));
     const weights = Array.from({ length: end - first }, (_each, tap) =>
@@ -64,6 +77,7 @@ const workPerPart = 4_000_000;
  * Resizes an RGB image to exactly this size. Yields between parts of the work, so that a caller can do other work.
  *
  * @param image 3 bytes per pixel.
+ * @param window returns only this part, with the same pixels; default all. A long narrow image may become very large.
  * @example
  *   const parts = resample(image, { width: 96, height: 96 }, 'bicubic');
  *   let part = parts.next();
@@ -74,18 +88,26 @@ export function* resample(
   image: RawImage,
   { width, height }: { readonly width: number; readonly height: number },
   filter: ResampleFilter,
+  window: ResampleWindow = { columns: { first: 0, end: width }, rows: { first: 0, end: height } },
 ): Generator<void, RawImage> {
   const kernel = kernels[filter];
-  const rowTaps = image.width === width ? undefined : tapsOf(image.width, width, kernel);
-  const columnTaps = image.height === height ? undefined : tapsOf(image.height, height, kernel);
+  const { columns, rows } = window;
+  const hasRows = image.width === width && isAll(columns, width);
+  const hasColumns = image.height === height && isAll(rows, height);
+  const rowTaps = hasRows ? undefined : tapsOf(image.width, width, columns, kernel);
+  const columnTaps = hasColumns ? undefined : tapsOf(image.height, height, rows, kernel);
   const lostRows = image.height - height;
-  // The order shows: each pass rounds to 8 bits.
+  // The order of the passes changes the result, because each pass rounds to 8 bits.
   const startsWithColumns = lostRows > 0 && lostRows > 2 * (image.width - width);
   let scaled = image;
   if (startsWithColumns && columnTaps !== undefined) scaled = yield* scaleColumns(scaled, columnTaps);
   if (rowTaps !== undefined) scaled = yield* scaleRows(scaled, rowTaps);
   if (!startsWithColumns && columnTaps !== undefined) scaled = yield* scaleColumns(scaled, columnTaps);
   return scaled;
+}
+
+function isAll({ first, end }: PixelRange, length: number): boolean {
+  return first === 0 && end === length;
 }
 
 function* scaleRows(image: RawImage, taps: readonly Tap[]): Generator<void, RawImage> {

@@ -2,7 +2,7 @@
 import type { TensorValue } from '@darkroom/runtime';
 import { Int64Matrix } from './int64-matrix.ts';
 
-/** Ids from here up are positions of images. The id of a position depends on the image, for the prefix cache. */
+/** Ids from here up stand for images. Each image has its own id, so the prefix cache distinguishes images. */
 export const firstImageId = 2 ** 32;
 
 /** New tokens of one row. */

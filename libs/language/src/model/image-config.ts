@@ -39,7 +39,7 @@ const configSchema = z.looseObject({
   image_token_index: z.number().int().min(0).optional(),
   scale_factor: z.number().int().min(1).default(2),
   vision_feature_select_strategy: z.enum(['default', 'full']).default('default'),
-  vision_config: z.looseObject({ image_size: pixels, patch_size: pixels }),
+  vision_config: z.looseObject({ model_type: z.string().optional(), image_size: pixels, patch_size: pixels }),
   /** Darkroom's own: images per request. */
   min_images: z.literal([0, 1]).default(0),
   max_images: z.number().int().min(1).max(8).default(8),
@@ -53,7 +53,9 @@ const preprocessorSchema = z.looseObject({
   do_rescale: enabled,
   do_normalize: enabled,
   do_center_crop: z.boolean().nullish(),
-  do_image_splitting: z.boolean().nullish(),
+  crop_size: z.union([pixels, z.looseObject({ height: pixels, width: pixels })]).nullish(),
+  do_image_splitting: enabled,
+  do_pad: z.boolean().nullish(),
   size: z.union([
     z.object({ shortest_edge: pixels }),
     z.object({ longest_edge: pixels }),
@@ -105,10 +107,17 @@ type CommonFields = Pick<
   'tokenId' | 'minImages' | 'maxImages' | 'filter' | 'scale' | 'mean' | 'deviation'
 >;
 
-function llavaImages(config: Config, { size, do_center_crop: crops }: Preprocessor, common: CommonFields): ImageConfig {
-  const { image_size: side, patch_size: patch } = config.vision_config;
-  const classToken = config.vision_feature_select_strategy === 'full' ? 1 : 0;
-  const perTile = Math.floor(side / patch) ** 2 + classToken;
+function llavaImages(config: Config, preprocessor: Preprocessor, common: CommonFields): ImageConfig {
+  const { model_type: type, image_size: side, patch_size: patch } = config.vision_config;
+  const { size, do_center_crop: crops, crop_size: cropSize, do_pad: pads } = preprocessor;
+  // CLIP has one token more than patches. The strategy `default` drops the first token.
+  const tokens = Math.floor(side / patch) ** 2 + (type === undefined || type === 'clip_vision_model' ? 1 : 0);
+  const perTile = config.vision_feature_select_strategy === 'default' ? tokens - 1 : tokens;
+  if (pads === true) throw modelFileError('preprocessor_config.json', 'do_pad: is not supported, expected false');
+  const cropSides =
+    typeof cropSize === 'object' && cropSize !== null ? [cropSize.width, cropSize.height] : [cropSize ?? side];
+  if (crops !== false && cropSides.some((each) => each !== side))
+    throw modelFileError('preprocessor_config.json', `crop_size: expected ${side}, the image_size of config.json`);
   if ('longest_edge' in size || ('shortest_edge' in size && crops === false))
     throw modelFileError(
       'preprocessor_config.json',
@@ -121,10 +130,10 @@ function llavaImages(config: Config, { size, do_center_crop: crops }: Preprocess
 
 function idefics3Images(config: Config, preprocessor: Preprocessor, common: CommonFields): ImageConfig {
   const { image_size: imageSize, patch_size: patch } = config.vision_config;
-  const { size, max_image_size: tile, do_image_splitting: splits } = preprocessor;
+  const { size, max_image_size: tile } = preprocessor;
   if (!('longest_edge' in size)) throw modelFileError('preprocessor_config.json', 'size: expected {"longest_edge"}');
   const side = tile?.longest_edge ?? imageSize;
-  const perTile = Math.floor((side / patch) ** 2 / config.scale_factor ** 2);
-  const tiling = splits === false ? undefined : { side, longestSide: size.longest_edge };
-  return { ...common, layout: 'idefics3', side, perTile, fit: { type: 'stretch' }, ...(tiling && { tiling }) };
+  const perTile = Math.floor(Math.floor(side / patch) ** 2 / config.scale_factor ** 2);
+  const tiling = { side, longestSide: size.longest_edge };
+  return { ...common, layout: 'idefics3', side, perTile, fit: { type: 'stretch' }, tiling };
 }

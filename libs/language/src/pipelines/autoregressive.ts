@@ -152,6 +152,7 @@ export class AutoregressivePipeline extends TextPipeline<AutoregressiveRow> {
 
   release(row: AutoregressiveRow): void {
     this.rows.delete(row);
+    this.#calls.release(row);
     row.matcher?.close();
     this.#prefixes.retain(row);
   }

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lastOf } from '../decoder/decoder.ts';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
 import { differenceOf, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
+import type { TextRow } from '../row/text-row.ts';
 import { ImageEncoder } from '../vision/image-encoder.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
@@ -20,6 +21,8 @@ interface Case {
   first: number[];
   last: number[];
   tokens: number[];
+  /** Of each token, by transformers. */
+  logprobs: number[];
 }
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/vision');
@@ -74,13 +77,20 @@ describe.each(['llava', 'idefics3'])('images in prompts of %s', (name) => {
         [all.slice(0, 64), each.first],
         [all.slice(-64), each.last],
       ] as const)
-        for (const [at, value] of expected.entries()) expect(found[at]).toBeCloseTo(value, 4);
+        for (const [at, value] of expected.entries())
+          expect(Math.abs(found[at]! - value)).toBeLessThan(2e-5 * Math.max(10, Math.abs(value)));
     }
     await encoder.dispose();
   });
 
-  it('are answered with the tokens of transformers', async () => {
-    for (const each of cases) expect(await write(each)).toMatchObject({ tokens: each.tokens });
+  it('are answered with the tokens and log probabilities of transformers', async () => {
+    for (const each of cases) {
+      const { tokens, events } = await write(each, { logprobs: 0 });
+      expect(tokens).toEqual(each.tokens);
+      const found = events.flatMap((event) => (event.type === 'delta' ? logprobsOf(event.facts?.['logprobs']) : []));
+      expect(found).toHaveLength(12);
+      for (const [at, value] of each.logprobs.entries()) expect(found[at]).toBeCloseTo(value, 3);
+    }
   });
 
   it('are answered with the same bits alone, beside other rows, and from a checkpoint', async () => {
@@ -142,6 +152,28 @@ describe.each(['llava', 'idefics3'])('images in prompts of %s', (name) => {
     pipeline.release(writer);
   });
 
+  it('have the order of their names, whatever the order in which the store returns them', async () => {
+    const each = cases[4]!;
+    const attachments = new Map([...(await attachmentsOf(each))].toReversed());
+    const { tokens } = await new TextTable(pipeline).write(inputOf(each), undefined, { owner: 'third', attachments });
+    expect(tokens).toEqual(each.tokens);
+  });
+
+  it('of one prompt delay another prompt without images by one image at most', async () => {
+    const [large, small] = [cases[4]!, textInput({ prompt: [2, 2, 2, 2], maxTokens: 1, ignoreEos: true })];
+    const looks = await pipeline.createRows({
+      id: 'looks',
+      owner: 'looks',
+      input: inputOf(large),
+      attachments: await attachmentsOf(large),
+    });
+    const reads = await pipeline.createRows({ id: 'reads', owner: 'reads', input: small });
+    const rows = [...looks, ...reads] as [TextRow, TextRow];
+    for (let step = 0; step < 2; step++) await pipeline.step(rows);
+    expect(rows.map(({ isDone }) => isDone)).toEqual([false, true]);
+    for (const row of rows) pipeline.release(row);
+  });
+
   it('must be as many as the prompt has places for', async () => {
     const { prompt } = cases[0]!;
     await expect(new TextTable(pipeline).write(inputOf({ prompt }))).rejects.toMatchObject({
@@ -157,6 +189,12 @@ describe.each(['llava', 'idefics3'])('images in prompts of %s', (name) => {
     });
   });
 });
+
+/** Returns the log probabilities in lines of JSON. */
+function logprobsOf(lines: unknown): number[] {
+  const all = String(lines).split('\n').slice(0, -1);
+  return all.map((line) => (JSON.parse(line) as { logprob: number }).logprob);
+}
 
 function imageToken({ card }: TextPipeline): number {
   return card.images!.tokenId;
@@ -220,6 +258,16 @@ describe('the directory of a model that reads images', () => {
         'idefics3',
         { 'preprocessor_config.json': { size: { shortest_edge: 5 } } },
         'preprocessor_config.json: size: expected {"longest_edge"}',
+      ],
+      [
+        'idefics3',
+        { 'preprocessor_config.json': { do_image_splitting: false } },
+        'preprocessor_config.json: do_image_splitting: is not supported, expected true; it is false',
+      ],
+      [
+        'llava',
+        { 'preprocessor_config.json': { crop_size: { height: 16, width: 16 } } },
+        'preprocessor_config.json: crop_size: expected 32, the image_size of config.json',
       ],
     ] as const;
     for (const [name, changes, message] of failures)

@@ -4,6 +4,8 @@ import type { TextRow } from '../row/text-row.ts';
 import type { SharedPrefixes } from './shared-prefixes.ts';
 import type { TextPipelineOptions } from './text-pipeline.ts';
 
+/** Max duration of a reading step while no row writes: a cancel, a stop or a new row takes effect between steps. */
+const maxStepMs = 500;
 /** Prompt tokens per step if no row is writing. */
 const idleStepTokens = 512;
 
@@ -65,6 +67,8 @@ export class ModelCalls<Row extends ChunkedRow> {
   readonly #prefixes: SharedPrefixes;
   readonly #budget: PromptBudget;
   readonly #clock: () => number;
+  /** True if the last call of rows that wait for images encoded one. */
+  #hasEncoded = false;
   /** An unfinished call of rows that read their prompt. */
   #unfinished: SplitCall<Row> | undefined;
 
@@ -91,7 +95,7 @@ export class ModelCalls<Row extends ChunkedRow> {
     const call = canContinue ? unfinished : this.#startCall(this.#prefixes.readyRows(rows, all), budget);
     // Forget the call before running it: a failed one must not be continued.
     if (isReading) this.#unfinished = undefined;
-    const logits = await call.advance(hasWaitingRows ? this.#budget.readMs : Infinity);
+    const logits = await call.advance(hasWaitingRows ? this.#budget.readMs : isReading ? maxStepMs : Infinity);
     if (logits === undefined) {
       this.#unfinished = call;
       return [];
@@ -103,19 +107,23 @@ export class ModelCalls<Row extends ChunkedRow> {
     return logits.length === 0 ? [] : pairUp(call.rows, logits).map(([row, of]) => ({ row, logits: of }));
   }
 
-  #startCall(rows: readonly Row[], budget: number): SplitCall<Row> {
-    return this.#startEncoding(rows) ?? this.#startReading(rows, budget);
+  /** Releases what an unfinished call holds for a row that leaves. */
+  release(row: Row): void {
+    if (this.#unfinished?.rows.includes(row) !== true) return;
+    void this.#unfinished.drop();
+    this.#unfinished = undefined;
   }
 
-  /** Encodes an image as a call of its own, if there is one to encode. */
-  #startEncoding(rows: readonly Row[]): SplitCall<Row> | undefined {
+  /** Starts a call that reads prompts, or encodes an image; in turns, so that prompts need not wait for all images. */
+  #startCall(rows: readonly Row[], budget: number): SplitCall<Row> {
     const { imageEncoder } = this.#options;
-    const row = rows.find(({ images, cache }) => images?.isMissingFrom(cache.length) === true);
-    if (imageEncoder === undefined || row?.images === undefined) return undefined;
-    return new SplitCall([row], row.images.encodeNext(row.cache.length, imageEncoder), {
-      tokens: 0,
-      clock: this.#clock,
-    });
+    const waiting = rows.find(isMissingImage);
+    if (imageEncoder === undefined || waiting?.images === undefined) return this.#startReading(rows, budget);
+    const ready = rows.filter((row) => !isMissingImage(row));
+    this.#hasEncoded = !this.#hasEncoded || ready.length === 0;
+    if (!this.#hasEncoded) return this.#startReading(ready, budget);
+    const parts = waiting.images.encodeNext(waiting.cache.length, imageEncoder);
+    return new SplitCall([waiting], parts, { tokens: 0, clock: this.#clock });
   }
 
   #startReading(rows: readonly Row[], budget: number): SplitCall<Row> {
@@ -136,6 +144,10 @@ export class ModelCalls<Row extends ChunkedRow> {
     // Leave no single prompt token over if it would round differently.
     return chunk - count === 1 && count > 2 && !this.#options.singlesMatchChunks ? count - 1 : count;
   }
+}
+
+function isMissingImage({ images, cache }: TextRow): boolean {
+  return images?.isMissingFrom(cache.length) === true;
 }
 
 function unreadIds(row: TextRow, count: number): readonly number[] {

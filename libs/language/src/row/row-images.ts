@@ -1,18 +1,19 @@
-/** The images of a row: which positions of the prompt they have, and their embeddings. */
+/** The images of a row: their positions in the prompt, and their embeddings. */
 import { createHash } from 'node:crypto';
 import { DarkroomError, type RowRequest } from '@darkroom/core';
-import { decodeRgb, type RawImage } from '@darkroom/imaging';
+import { decodeRgb } from '@darkroom/imaging';
 import { countTiles, type ImageTokens } from '@darkroom/kinds';
 import { firstImageId } from '../decoder/decoder-tokens.ts';
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 
-/** An image of a request, decoded. */
+/** An image of a request. */
 interface PromptImage {
   /** Id of its positions in the prompt; equal images have the same. */
   readonly id: number;
   /** Number of its positions. */
   readonly tokens: number;
-  readonly image: RawImage;
+  /** PNG. Decoded pixels take several times its memory. */
+  readonly file: Uint8Array;
 }
 
 /**
@@ -20,7 +21,8 @@ interface PromptImage {
  *
  * @param prompt with the image token at each position of an image.
  * @returns the prompt with the images' own ids in place of the image tokens.
- * @throws DarkroomError `invalid_request` if the prompt has another number of image tokens than the images.
+ * @throws DarkroomError `invalid_request` if an image is missing or cannot be read, or if the number of image tokens in
+ * the prompt does not match the images.
  */
 export async function readPromptImages(
   prompt: readonly number[],
@@ -28,7 +30,9 @@ export async function readPromptImages(
   tokens: Omit<ImageTokens, 'token'>,
 ): Promise<{ prompt: readonly number[]; images: readonly PromptImage[] }> {
   const images: PromptImage[] = [];
-  for (const [name, file] of attachments) images.push(await readImage(name, file, tokens));
+  // By name: a map has the order of the store.
+  for (let index = 0; index < attachments.size; index++)
+    images.push(await readImage(`image-${index}`, attachments, tokens));
   const ids = images.flatMap(({ id, tokens: count }) => Array.from({ length: count }, () => id));
   const found = prompt.filter((id) => id === tokens.tokenId).length;
   if (found !== ids.length)
@@ -37,19 +41,25 @@ export async function readPromptImages(
   return { prompt: prompt.map((id) => (id === tokens.tokenId ? ids[at++]! : id)), images };
 }
 
-async function readImage(name: string, file: Uint8Array, tokens: Omit<ImageTokens, 'token'>): Promise<PromptImage> {
+async function readImage(
+  name: string,
+  attachments: ReadonlyMap<string, Uint8Array>,
+  tokens: Omit<ImageTokens, 'token'>,
+): Promise<PromptImage> {
+  const file = attachments.get(name);
+  if (file === undefined) throw invalid(`${name}: is missing from the request's attachments`);
   const image = await decodeRgb(file).catch((error: unknown) => {
     throw invalid(`${name}: is not a readable image`, error);
   });
   const hash = createHash('sha256').update(file).digest().readUIntBE(0, 6);
-  return { id: firstImageId + hash, tokens: tokens.perTile * countTiles({ ...tokens, token: '' }, image), image };
+  return { id: firstImageId + hash, tokens: tokens.perTile * countTiles(tokens, image), file };
 }
 
 function invalid(message: string, cause?: unknown): DarkroomError {
   return new DarkroomError('invalid_request', 'language.create-rows', message, cause);
 }
 
-/** The images of a row, encoded one after the other as its prompt is read. */
+/** The images of a row. Each is encoded before the first chunk of the prompt is read. */
 export class RowImages {
   readonly #images: readonly PromptImage[];
   /** Positions of images in the prompt, ascending. */
@@ -73,7 +83,7 @@ export class RowImages {
   /** Encodes the first missing image in parts. Has no effect unless iterated to its end. */
   async *encodeNext(position: number, encoder: ImageEncoder): AsyncGenerator<void, []> {
     const image = this.#missingFrom(position);
-    if (image !== undefined) this.#encoded.set(image, yield* encoder.encode(image.image));
+    if (image !== undefined) this.#encoded.set(image, yield* encoder.encode(await decodeRgb(image.file)));
     return [];
   }
 

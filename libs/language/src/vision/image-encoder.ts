@@ -1,7 +1,8 @@
-/** Turns images into embeddings, which take the places of image tokens in a prompt. */
+/** Encodes images as embeddings that replace the image tokens of a prompt. */
 import { join } from 'node:path';
 import type { Device, PipelineComponent } from '@darkroom/core';
 import type { RawImage } from '@darkroom/imaging';
+import { countTiles } from '@darkroom/kinds';
 import { loadSplitSession, type SplitSession, type TensorValue } from '@darkroom/runtime';
 import { modelFileError, withFileName } from '@darkroom/runtime/model-file';
 import { lastOf } from '../decoder/decoder.ts';
@@ -20,7 +21,7 @@ export interface LoadImageEncoderOptions {
   readonly threads?: number | undefined;
 }
 
-/** Min bytes of weights per part of the graph, between which other rows step: a layer of most encoders. */
+/** Min weight bytes per part of the graph, about one layer. Other rows step between parts. */
 const partBytes = 500_000;
 
 /** A loaded `vision_encoder.onnx`. Encodes one tile per call: an image's embeddings depend on that image alone. */
@@ -77,12 +78,14 @@ export class ImageEncoder {
    * @returns the embeddings of its tiles: `[tiles * perTile, width]`.
    */
   async *encode(image: RawImage): AsyncGenerator<void, Float32Array> {
-    const tiles = yield* tilesOf(image, this.#images);
-    const embeddings = new Float32Array(tiles.length * this.#tileLength);
-    for (const [index, tile] of tiles.entries()) {
-      if (index > 0) yield;
-      const first = index * this.#tileLength;
-      yield* this.#encodeTile(tile, embeddings.subarray(first, first + this.#tileLength));
+    const embeddings = new Float32Array(countTiles(this.#images, image) * this.#tileLength);
+    let first = 0;
+    for (const tile of tilesOf(image, this.#images)) {
+      if (tile !== undefined) {
+        yield* this.#encodeTile(tile, embeddings.subarray(first, first + this.#tileLength));
+        first += this.#tileLength;
+      }
+      yield;
     }
     return embeddings;
   }
@@ -118,6 +121,7 @@ function checkTensors(session: SplitSession, { graph, images, width }: LoadImage
     throw modelFileError(graph, `has an input ${unknown.name}, expected ${expected.join(', ')}`);
   const features = session.outputs.find(({ name }) => name === 'image_features');
   if (features === undefined) throw modelFileError(graph, 'has no output image_features');
+  if (features.type !== 'float32') throw modelFileError(graph, `image_features is ${features.type}, expected float32`);
   const wanted = ['…', images.perTile, width];
   const differs = features.shape.some((side, at) => typeof side === 'number' && at > 0 && side !== wanted[at]);
   if (features.shape.length !== wanted.length || differs) {

@@ -1,45 +1,57 @@
 /** Prepares images for a vision encoder, as transformers' image processors do. */
-import { type RawImage, resample } from '@darkroom/imaging';
+import { type PixelRange, type RawImage, resample } from '@darkroom/imaging';
 import { scaledSize, tileGrid } from '@darkroom/kinds';
 import type { ImageConfig } from '../model/image-config.ts';
 
 /** Pixel values of one tile: `[3, side, side]`. */
 export type TilePixels = Float32Array;
 
-/**
- * Returns the tiles of an image, in the order of its tokens. Yields between parts of the work.
- *
- * @throws RangeError if a side of the image is 0.
- */
-export function* tilesOf(image: RawImage, config: ImageConfig): Generator<void, TilePixels[]> {
+/** Yields the tiles of an image, in the order of its tokens, and undefined between parts of the work. */
+export function* tilesOf(image: RawImage, config: ImageConfig): Generator<TilePixels | undefined, void> {
   const { tiling, side, filter } = config;
-  if (tiling === undefined) return [toPixels(yield* fitImage(image, config), config)];
-  const scaled = yield* resample(image, scaledSize(image, tiling.longestSide), filter);
+  const whole = { width: side, height: side };
+  if (tiling === undefined) {
+    yield toPixels(yield* fitImage(image, config), config);
+    return;
+  }
+  const scaled = yield* pausing(resample(image, scaledSize(image, tiling.longestSide), filter));
   const grid = tileGrid(tiling, image);
-  if (grid === undefined) return [toPixels(yield* resample(scaled, { width: side, height: side }, filter), config)];
-  const split = yield* resample(scaled, grid.size, filter);
-  const tiles: TilePixels[] = [];
+  if (grid === undefined) {
+    yield toPixels(yield* pausing(resample(scaled, whole, filter)), config);
+    return;
+  }
+  const split = yield* pausing(resample(scaled, grid.size, filter));
   for (let row = 0; row < grid.rows; row++)
-    for (let column = 0; column < grid.columns; column++) {
-      tiles.push(toPixels(crop(split, { left: column * side, top: row * side, side }), config));
-      yield;
-    }
-  return [...tiles, toPixels(yield* resample(split, { width: side, height: side }, filter), config)];
+    for (let column = 0; column < grid.columns; column++)
+      yield toPixels(crop(split, { left: column * side, top: row * side, side }), config);
+  yield toPixels(yield* pausing(resample(split, whole, filter)), config);
 }
 
-function* fitImage(image: RawImage, { fit, side, filter }: ImageConfig): Generator<void, RawImage> {
-  if (fit.type === 'stretch') return yield* resample(image, { width: side, height: side }, filter);
+function* pausing(parts: Generator<void, RawImage>): Generator<undefined, RawImage> {
+  for (;;) {
+    const part = parts.next();
+    if (part.done === true) return part.value;
+    yield undefined;
+  }
+}
+
+function* fitImage(image: RawImage, { fit, side, filter }: ImageConfig): Generator<undefined, RawImage> {
+  if (fit.type === 'stretch') return yield* pausing(resample(image, { width: side, height: side }, filter));
   const { width, height } = image;
-  const ratio = fit.shortestSide / Math.min(width, height);
-  const scaled = yield* resample(
-    image,
-    width <= height
-      ? { width: fit.shortestSide, height: Math.trunc(height * ratio) }
-      : { width: Math.trunc(width * ratio), height: fit.shortestSide },
-    filter,
-  );
-  const [left, top] = [Math.floor((scaled.width - side) / 2), Math.floor((scaled.height - side) / 2)];
-  return crop(scaled, { left, top, side });
+  const short = fit.shortestSide;
+  // In this order, as transformers does: a quotient may be just below a whole number.
+  const long = Math.trunc((short * Math.max(width, height)) / Math.min(width, height));
+  const size = width <= height ? { width: short, height: long } : { width: long, height: short };
+  const [left, top] = [Math.floor((size.width - side) / 2), Math.floor((size.height - side) / 2)];
+  const columns = rangeWithin(size.width, left, side);
+  const rows = rangeWithin(size.height, top, side);
+  const center = yield* pausing(resample(image, size, filter, { columns, rows }));
+  return crop(center, { left: left - columns.first, top: top - rows.first, side });
+}
+
+/** Returns the part of a range of pixels that is within the image. */
+function rangeWithin(length: number, first: number, count: number): PixelRange {
+  return { first: Math.max(0, first), end: Math.min(length, first + count) };
 }
 
 /** Returns a square of an image; black where it reaches beyond the image. */

@@ -43,7 +43,9 @@ export function createChatTemplate(
     return template.render({ ...specials, messages: shown, tools, add_generation_prompt: addGenerationPrompt });
   };
   const greeting: readonly ChatMessage[] = [{ role: 'user', content: 'Hi' }];
-  readsText = showsText((content) => renderWith(plain, [{ role: 'user', content }], {}));
+  const shows = (content: ChatMessage['content']) =>
+    showsProbe(() => renderWith(plain, [{ role: 'user', content }], {}));
+  readsText = shows(probeOf(0)) || !shows([{ type: 'text', text: probeOf(0) }]);
   const showsAny = showsTools((options) => renderWith(withTools, greeting, options));
   const render = (messages: readonly ChatMessage[], tools: readonly object[]) =>
     renderWith(withTools, messages, { tools, addGenerationPrompt: false });
@@ -114,11 +116,10 @@ function withParts(message: ChatMessage): ChatMessage {
   return typeof content === 'string' ? { ...message, content: [{ type: 'text', text: content }] } : message;
 }
 
-/** Returns whether a template shows a message whose content is text, by rendering one. */
-function showsText(render: (content: string) => string): boolean {
-  const probe = probeOf(0);
+/** Returns whether a template shows the message of a probe. */
+function showsProbe(render: () => string): boolean {
   try {
-    return render(probe).includes(probe);
+    return render().includes(probeOf(0));
   } catch {
     return false;
   }

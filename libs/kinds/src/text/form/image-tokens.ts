@@ -67,7 +67,7 @@ function roundToEven(pixels: number): number {
 }
 
 /** Returns the number of tiles of an image. */
-export function countTiles({ tiling }: ImageTokens, image: ImageSize): number {
+export function countTiles({ tiling }: Pick<ImageTokens, 'tiling'>, image: ImageSize): number {
   const grid = tiling && tileGrid(tiling, image);
   return grid === undefined ? 1 : grid.rows * grid.columns + 1;
 }
