@@ -21,7 +21,7 @@ interface Case {
   first: number[];
   last: number[];
   tokens: number[];
-  /** Of each token, by transformers. */
+  /** Log probability of each token. */
   logprobs: number[];
 }
 
