@@ -1,6 +1,6 @@
 /** Tests modules that compute several outputs in one call. They run built code: `npm run build` first. */
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
 import { ModuleExecutor } from './module-executor.ts';
 
@@ -56,4 +56,19 @@ describe('a module with runBatch', () => {
     expect(await log.end('other')).toMatchObject({ type: 'request-done' });
     expect(log.of('output', 'canceled')).toEqual([]);
   });
+});
+
+it('kills the process of a batch that hangs after its last call was aborted', async () => {
+  const log = new EventLog();
+  const executor = new ModuleExecutor({ module, model: 'mine', onEvents: log.listener, timeoutMs: 200 });
+  onTestFinished(() => executor.shutdown());
+  await executor.start();
+  executor.submit([write('hang', 2)]);
+  const lost = await log.next(({ type }) => type === 'engine-lost');
+  expect(lost).toMatchObject({
+    message: `${module} was killed by SIGKILL: it continued after its signal was aborted`,
+  });
+  await executor.start();
+  executor.submit([write('other')]);
+  expect(await log.end('other')).toMatchObject({ type: 'request-done' });
 });

@@ -10,6 +10,7 @@ export const createExecutor = () => ({
   async runBatch(requests, signal) {
     if (requests.some(({ input }) => input.params.prompt === 'throw')) throw new Error('the batch failed');
     if (requests.some(({ input }) => input.params.prompt === 'too few')) return [];
+    if (requests.some(({ input }) => input.params.prompt === 'hang')) await new Promise(() => {});
     await delay(50, undefined, { signal });
     return requests.map(({ seed, index, input: { params } }) => {
       if (params.prompt === 'nonsense') return refused('prompt: makes no sense');

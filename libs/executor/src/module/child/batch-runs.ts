@@ -10,6 +10,8 @@ interface WaitingCall {
   readonly signal: AbortSignal;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
+  /** All calls of its batch; empty until it runs. */
+  batch: readonly WaitingCall[];
 }
 
 /** Time for which a request waits for those that arrive together with it, ms. */
@@ -34,11 +36,19 @@ export class BatchRuns {
     return end;
   }
 
-  /** Resolves with the result of the batch; at once if the call is aborted, because its result is not wanted. */
+  /**
+   * Resolves with the result of the batch. An aborted call resolves at once, unless it is the last wanted one of a
+   * batch that runs: that one stays open until `runBatch` settles, so that a process whose `runBatch` hangs is killed.
+   */
   #wait(request: Request, signal: AbortSignal): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, signal, resolve, reject });
-      signal.addEventListener('abort', () => resolve(undefined), { once: true });
+      const call: WaitingCall = { request, signal, resolve, reject, batch: [] };
+      this.#waiting.push(call);
+      const end = (): void => {
+        const isWaiting = call.batch.length === 0;
+        if (isWaiting || call.batch.some((each) => !each.signal.aborted)) resolve(undefined);
+      };
+      signal.addEventListener('abort', end, { once: true });
       void delay(gatherMs).then(() => this.#runNext());
     });
   }
@@ -47,6 +57,7 @@ export class BatchRuns {
     const calls = this.#isRunning ? [] : this.#waiting.splice(0).filter(({ signal }) => !signal.aborted);
     if (calls.length === 0) return;
     this.#isRunning = true;
+    for (const call of calls) call.batch = calls;
     try {
       const requests = calls.map(({ request }) => request);
       const results: unknown = await this.#runBatch(requests, signalOfAll(calls));
