@@ -166,9 +166,9 @@ export class Sdcpp implements UpstreamProtocol {
   }
 
   #read(job: string, signal: AbortSignal): Promise<unknown> {
-    return this.#http.get(`/sdcpp/v1/jobs/${job}`, signal, {
+    return this.#http.getState(`/sdcpp/v1/jobs/${job}`, signal, {
       maxBytes: maxJobBytes,
-      readRejection: () => unavailable('no longer has the job: it was restarted'),
+      missing: 'no longer has the job: it was restarted',
     });
   }
 

@@ -20,12 +20,17 @@ interface PostOptions {
   signal: AbortSignal;
   /** Client text that must not appear in errors. */
   secrets: readonly string[];
-  /** Returns the error for the body of a rejection, or undefined to derive it from the status. */
+  /**
+   * Returns the error for the body of a rejection, or undefined to derive it from the status. Not called for a status
+   * that is about the key, the size of the body or the server's load.
+   */
   readRejection?: (body: unknown) => UpstreamError | undefined;
 }
 
-interface GetOptions extends Pick<PostOptions, 'readRejection'> {
-  maxBytes?: number;
+interface StateOptions {
+  maxBytes: number;
+  /** Error message if the server answers 404: it no longer has what the call needs. */
+  missing: string;
 }
 
 interface SentBody {
@@ -33,7 +38,7 @@ interface SentBody {
   contentType: string;
 }
 
-type SendOptions = PostOptions & { body?: SentBody };
+type SendOptions = PostOptions & { body?: SentBody; missing?: string };
 
 /** A response in progress. */
 export interface UpstreamResponse {
@@ -71,24 +76,25 @@ export class UpstreamHttp {
     this.#agent.destroy();
   }
 
-  /** @throws as `post`; `model_unsupported` if the body is not JSON. */
-  async get(
-    path: string,
-    signal: AbortSignal,
-    { maxBytes = maxDescriptionBytes, readRejection }: GetOptions = {},
-  ): Promise<unknown> {
-    const response = await this.#send('GET', path, { signal, secrets: [], ...(readRejection && { readRejection }) });
+  /** Reads a description of the server. @throws as `post`; `model_unsupported` if the body is not JSON. */
+  async get(path: string, signal: AbortSignal): Promise<unknown> {
+    const response = await this.#send('GET', path, { signal, secrets: [] });
     try {
-      return await readJson(response, maxBytes);
+      return await readJson(response, maxDescriptionBytes);
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
       throw new UpstreamError('model_unsupported', `answers GET ${path} with something that is not JSON`);
     }
   }
 
-  /** Downloads a file. @throws as `post`. */
-  async getFile(path: string, signal: AbortSignal, maxBytes: number): Promise<Buffer> {
-    return readAll(await this.#send('GET', path, { signal, secrets: [] }), maxBytes);
+  /** Reads the state of a call. @throws as `post`; `unavailable` on 404, SyntaxError if the body is not JSON. */
+  async getState(path: string, signal: AbortSignal, options: StateOptions): Promise<unknown> {
+    return JSON.parse((await this.getFile(path, signal, options)).toString('utf8')) as unknown;
+  }
+
+  /** Downloads a file of a call. @throws as `post`; `unavailable` on 404. */
+  async getFile(path: string, signal: AbortSignal, { maxBytes, missing }: StateOptions): Promise<Buffer> {
+    return readAll(await this.#send('GET', path, { signal, secrets: [], missing }), maxBytes);
   }
 
   /**
@@ -184,15 +190,17 @@ export class UpstreamHttp {
   async #errorOf(
     what: string,
     response: IncomingMessage,
-    { body, secrets, readRejection }: SendOptions,
+    { body, secrets, readRejection, missing }: SendOptions,
   ): Promise<UpstreamError> {
     const status = response.statusCode ?? 0;
+    const is = (...all: number[]): boolean => all.includes(status);
     const answer = await readRejected(response);
-    const rejection = status >= 400 && status < 500 ? readRejection?.(answer) : undefined;
+    if (is(404) && missing !== undefined) return unavailable(missing);
+    const isAboutBody = status >= 400 && status < 500 && !is(401, 403, 408, 413, 425, 429);
+    const rejection = isAboutBody ? readRejection?.(answer) : undefined;
     if (rejection !== undefined) return rejection;
     const reported = errorIn(answer);
     const reason = safeReason(reported?.reason, this.#key === undefined ? secrets : [...secrets, this.#key]);
-    const is = (...all: number[]): boolean => all.includes(status);
     const answers = `answers ${what} with ${status}`;
     // Content filters also use 403, for a single request.
     if (is(401) || (is(403) && body === undefined)) {

@@ -6,6 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { EventLog } from '../../conformance/event-log.ts';
 import type { UpstreamExecutorOptions } from '../upstream-executor.ts';
 import { ToyComfyui } from '../../testing/toy-comfyui.ts';
+import type { ToyFault } from '../../testing/toy-server.ts';
 import { toyPng } from '../../testing/toy-png.ts';
 import { UpstreamExecutor } from '../upstream-executor.ts';
 import { UpstreamHttp } from '../upstream-http.ts';
@@ -305,4 +306,28 @@ it('blames the workflow, not the request, for a value of the workflow that the s
     countsNoAttempt: true,
     message: `${url} rejects the workflow: 4.ckpt_name: Value not in list: ckpt_name: 'model.safetensors' not in []`,
   });
+});
+
+/** Answers one route: `GET /view`, for example. */
+const answering =
+  (route: string, status: number, body = '<html>'): ToyFault =>
+  ({ method, url = '' }, response) =>
+    `${method} ${url}`.startsWith(route) && Boolean(response.writeHead(status, { 'Retry-After': '0' }).end(body));
+
+it.each<[string, ToyFault, { type: string; message: string }]>([
+  ['no file', answering('GET /view', 404), { type: 'request-lost', message: "no longer has the prompt's image" }],
+  ['no history', answering('GET /history', 404), { type: 'request-lost', message: 'no longer has the prompt' }],
+  ['a page as history', answering('GET /history', 200), { type: 'request-lost', message: 'that is not JSON' }],
+  ['a page as queue', answering('GET /queue', 200), { type: 'request-lost', message: 'that is not JSON' }],
+  ['a timeout', answering('POST /prompt', 408, '{}'), { type: 'request-lost', message: 'POST /prompt with 408' }],
+  ['too many', answering('POST /prompt', 429, '{}'), { type: 'request-lost', message: 'POST /prompt with 429' }],
+  ['too large', answering('POST /prompt', 413), { type: 'request-failed', message: 'refused the request' }],
+])('ends only the request for which the server answers: %s', async (name, fault, { type, message }) => {
+  const { toy, log, executor } = await open();
+  // The prompt waits behind this one, so that the queue is polled.
+  if (name === 'a page as queue') toy.running = { id: 'other', client: 'other', graph: {}, isInterrupted: false };
+  toy.fault = fault;
+  executor.submit([{ id: 'a', input, indexes: [0] }]);
+  const event = await log.next(({ type }) => ['engine-lost', 'request-lost', 'request-failed'].includes(type));
+  expect(event).toMatchObject({ type, message: expect.stringContaining(message) as string });
 });

@@ -23,6 +23,7 @@ const maxMessageBytes = 16 * 1024 * 1024;
 const maxQueueBytes = 64 * 1024 * 1024;
 const maxImageBytes = 64 * 1024 * 1024;
 const submitTimeoutMs = 30_000;
+const promptMissing = 'no longer has the prompt: another client deleted it';
 const cancelTimeoutMs = 5000;
 const defaultPollMs = 5000;
 
@@ -158,16 +159,18 @@ class Comfyui implements UpstreamProtocol {
   }
 
   async #find(prompt: string, signal: AbortSignal) {
-    const queue = await this.#http.get('/queue', signal, { maxBytes: maxQueueBytes });
+    const options = { maxBytes: maxQueueBytes, missing: 'has no queue' };
+    const queue = await this.#http.getState('/queue', signal, options);
     const has = (name: string): boolean =>
       listProperty(queue, name).some((entry) => Array.isArray(entry) && entry[1] === prompt);
     return { isWaiting: has('queue_pending'), isRunning: has('queue_running') };
   }
 
   async #download(prompt: string, signal: AbortSignal): Promise<Buffer> {
-    const history = await this.#http.get(`/history/${prompt}`, signal, { maxBytes: maxMessageBytes });
+    const options = { maxBytes: maxMessageBytes, missing: promptMissing };
+    const history = await this.#http.getState(`/history/${prompt}`, signal, options);
     const entry = fieldOf(history, prompt);
-    if (entry === undefined) throw unavailable('no longer has the prompt: another client deleted it');
+    if (entry === undefined) throw unavailable(promptMissing);
     const outputs = Object.entries((fieldOf(entry, 'outputs') ?? {}) as Record<string, unknown>);
     const images = outputs
       .filter(([node]) => node === (this.#workflow.output ?? node))
@@ -178,7 +181,8 @@ class Comfyui implements UpstreamProtocol {
     if (filename === undefined) throw unavailable('has no image of the prompt in its history');
     const place = { subfolder: textProperty(image, 'subfolder') ?? '', type: textProperty(image, 'type') ?? 'output' };
     const query = new URLSearchParams({ filename, ...place }).toString();
-    return this.#http.getFile(`/view?${query}`, signal, maxImageBytes);
+    const missing = "no longer has the prompt's image: its file was deleted";
+    return this.#http.getFile(`/view?${query}`, signal, { maxBytes: maxImageBytes, missing });
   }
 
   /** Deletes a prompt from the history: it contains what the client wrote. */
