@@ -39,12 +39,12 @@ export class UpstreamSocket {
   }
 
   /**
-   * Returns the next message, or undefined if none arrives in time.
+   * Returns the next message, or undefined if none arrives in time. With a timeout of 0 or less, returns at once.
    *
    * @throws the error that ended the socket, after its last message.
    */
   async next(timeoutMs: number): Promise<string | Buffer | undefined> {
-    if (this.#messages.length === 0 && this.#error === undefined) {
+    if (timeoutMs > 0 && this.#messages.length === 0 && this.#error === undefined) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, timeoutMs);
         this.#wake = () => {

@@ -1,5 +1,6 @@
 /** ComfyUI as an upstream: what the server receives, and what happens to prompts that others touch. */
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { decodeRgb } from '@darkroom/imaging';
 import type { ImageCard, ImageInput } from '@darkroom/kinds';
 import { expect, it, onTestFinished } from 'vitest';
@@ -222,10 +223,10 @@ it('loses a request whose prompt is no longer in the queue, found by polling', a
 });
 
 /** A call of a server whose queue another prompt blocks, or runs silently. */
-async function openCall() {
+async function openCall(pollMs = 1) {
   const toy = new ToyComfyui();
   const http = new UpstreamHttp({ url: await toy.start() });
-  const protocol = createComfyui({ workflow: textToImage, pollMs: 1 })({ http, model: 'toy' });
+  const protocol = createComfyui({ workflow: textToImage, pollMs })({ http, model: 'toy' });
   const controller = new AbortController();
   const call = protocol.run({ input, index: 0 }, controller.signal);
   onTestFinished(async () => {
@@ -260,6 +261,26 @@ it('emits nothing while the prompt runs silently, so that its silence counts', a
   const next = call.next();
   expect(await Promise.race([next, polled(5)])).toBeUndefined();
   step?.();
+  expect(await next).toMatchObject({ value: { type: 'progress', done: 1 } });
+});
+
+it('polls while the server sends messages about other prompts only', async () => {
+  const { toy, call, polled } = await openCall(100);
+  const status = JSON.stringify({ type: 'progress', data: { prompt_id: 'other', node: '3', value: 1, max: 6 } });
+  const flood = new AbortController();
+  onTestFinished(() => flood.abort());
+  toy.onStep = async ({ socket }) => {
+    while (!flood.signal.aborted) {
+      socket?.send(status);
+      await setImmediate();
+    }
+  };
+  const polls = polled(3);
+  // Its start, and that of a node.
+  for (let message = 0; message < 2; message++) expect(await call.next()).toEqual({ done: false, value: undefined });
+  const next = call.next();
+  await polls;
+  flood.abort();
   expect(await next).toMatchObject({ value: { type: 'progress', done: 1 } });
 });
 

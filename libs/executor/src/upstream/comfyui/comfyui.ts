@@ -30,7 +30,7 @@ const defaultPollMs = 5000;
 export interface ComfyuiOptions {
   /** Path of the file of UPSTREAM_WORKFLOW. */
   workflow: string;
-  /** Silence after which the server's queue is queried, ms. */
+  /** Time without a message about a prompt after which the server's queue is queried, ms. */
   pollMs?: number;
 }
 
@@ -139,10 +139,13 @@ class Comfyui implements UpstreamProtocol {
   ): AsyncGenerator<CallEvent, UpstreamError | undefined, void> {
     // A prompt that fails leaves the queue after the message about it.
     let failure: UpstreamError | undefined;
+    // Messages about other prompts do not postpone a poll.
+    let pollAtMs = performance.now() + this.#pollMs;
     for (;;) {
-      const raw = await socket.next(this.#pollMs);
+      const raw = await socket.next(pollAtMs - performance.now());
       const message: ComfyMessage | undefined =
         raw === undefined ? await this.#poll(prompt, signal) : readComfyMessage(raw, prompt);
+      if (raw === undefined || message !== undefined) pollAtMs = performance.now() + this.#pollMs;
       if (message === undefined) continue;
       if (message.type === 'done') return failure;
       if (message.type === 'failed') failure = unavailable(`broke off: ${safeReason(message.reason, secrets)}`);
