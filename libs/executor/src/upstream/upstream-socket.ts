@@ -1,13 +1,20 @@
 import type { WebSocket } from 'ws';
 import { unavailable } from '../calls/backend-error.ts';
 
-/** Max messages that wait for their reader; a server that sends more is cut off. */
+/** Max messages that wait for their reader, and their max size; a server that sends more is cut off. */
 const maxWaiting = 10_000;
+const maxWaitingBytes = 64 * 1024 * 1024;
+
+interface WaitingMessage {
+  readonly data: Buffer;
+  readonly isBinary: boolean;
+}
 
 /** Reads the messages of a WebSocket in order: texts, and bytes of binary messages. */
 export class UpstreamSocket {
   readonly #socket: WebSocket;
-  readonly #messages: (string | Buffer)[] = [];
+  readonly #messages: WaitingMessage[] = [];
+  #bytes = 0;
   #error: Error | undefined;
   #wake: (() => void) | undefined;
 
@@ -25,8 +32,12 @@ export class UpstreamSocket {
     };
     const abort = (): void => fail(signal.reason as Error);
     socket.on('message', (data: Buffer, isBinary: boolean) => {
-      this.#messages.push(isBinary ? data : data.toString('utf8'));
+      // A message may arrive after the error.
+      if (this.#error !== undefined) return;
+      this.#messages.push({ data, isBinary });
+      this.#bytes += data.length;
       if (this.#messages.length > maxWaiting) fail(unavailable(`sent more than ${maxWaiting} messages at once`));
+      if (this.#bytes > maxWaitingBytes) fail(unavailable(`sent more than ${maxWaitingBytes} bytes at once`));
       this.#wake?.();
     });
     socket.on('error', fail);
@@ -55,8 +66,13 @@ export class UpstreamSocket {
       this.#wake = undefined;
     }
     const message = this.#messages.shift();
-    if (message === undefined && this.#error !== undefined) throw this.#error;
-    return message;
+    if (message === undefined) {
+      if (this.#error !== undefined) throw this.#error;
+      return undefined;
+    }
+    const { data, isBinary } = message;
+    this.#bytes -= data.length;
+    return isBinary ? data : data.toString('utf8');
   }
 
   close(): void {

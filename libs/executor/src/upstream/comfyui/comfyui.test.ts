@@ -109,6 +109,18 @@ it('reports steps of a server that draws no previews', () => {
   expect([1, 2, 3].map(read)).toEqual([undefined, 2, 3].map((done) => done && { type: 'progress', done, total: 6 }));
 });
 
+it('reports a step without its preview if that is larger than 2 KiB and a quarter of a byte per pixel', async () => {
+  const steps = new StepCounter({ ...input, previewEvery: 1 }, { countsSteps: () => true });
+  const max = 2048 + (64 * 96) / 4;
+  const preview = async (value: number, bytes: number) => {
+    steps.read({ type: 'progress', node: '3', value, max: 6 });
+    const data = Buffer.concat([await toyPng('view')], bytes);
+    return steps.read({ type: 'preview', data });
+  };
+  expect(await preview(1, max)).toMatchObject({ done: 1, preview: { contentType: 'image/png' } });
+  expect(await preview(2, max + 1)).toEqual({ type: 'progress', done: 2, total: 6 });
+});
+
 it('removes the prompt from the image and from the history of the server', async () => {
   const { toy, log, executor } = await open();
   executor.submit([{ id: 'a', input, indexes: [0] }]);

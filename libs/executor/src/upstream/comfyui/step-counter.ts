@@ -3,11 +3,16 @@ import { type ImageInput, imageSteps, imageTypeOf } from '@darkroom/kinds';
 import type { CallEvent } from '../../calls/backend-client.ts';
 import type { ComfyMessage } from './comfy-message.ts';
 
+/** Max size of a preview: a header, and the figure per pixel by which the store bounds a request's previews. */
+const previewHeadBytes = 2048;
+const previewBytesPerPixel = 0.25;
+
 /** Turns the progress of a workflow's nodes into the steps of an image, which only increase. */
 export class StepCounter {
   readonly #previewEvery: number;
   readonly #workflow: { countsSteps(node: string): boolean };
   readonly #total: number;
+  readonly #maxPreviewBytes: number;
   #done = 0;
   #reported = 0;
   #isCounting = false;
@@ -18,6 +23,7 @@ export class StepCounter {
     this.#previewEvery = input.previewEvery;
     this.#workflow = workflow;
     this.#total = imageSteps(input);
+    this.#maxPreviewBytes = previewHeadBytes + input.width * input.height * previewBytesPerPixel;
   }
 
   /** Returns undefined for a message that is only a sign of life. */
@@ -42,7 +48,8 @@ export class StepCounter {
   #preview(data: Uint8Array): CallEvent {
     const contentType = imageTypeOf(data);
     if (!this.#isCounting || !this.#isPreviewDue() || contentType === undefined) return undefined;
-    return this.#report({ data, contentType, facts: {} });
+    // The step of a preview that is too large is reported without it.
+    return this.#report(data.byteLength > this.#maxPreviewBytes ? undefined : { data, contentType, facts: {} });
   }
 
   #isPreviewDue(): boolean {
