@@ -5,6 +5,9 @@ import { withServerName } from './upstream-error.ts';
 import { UpstreamHttp } from './upstream-http.ts';
 import type { CreateUpstreamProtocol } from './upstream-protocol.ts';
 
+/** Max time that a stop waits for aborted calls, such as a submission to a server that hangs, ms. */
+const stopTimeoutMs = 5000;
+
 export interface UpstreamExecutorOptions extends CallOptions {
   /** `http://host:port`, with a path prefix if the API has one. */
   url: string;
@@ -28,12 +31,19 @@ export class UpstreamExecutor extends CallExecutor {
       run: (call, signal) => tracking(calls, namingInRun(name, protocol.run(call, signal))),
       close: async (isForced) => {
         // Calls that were aborted cancel their work at the server.
-        if (!isForced) await Promise.all(calls);
+        if (!isForced) await settledWithin(stopTimeoutMs, Promise.all(calls));
         http.close();
       },
     };
     super(caller, options);
   }
+}
+
+/** Resolves when the promise has resolved, or after the timeout. */
+async function settledWithin(timeoutMs: number, ended: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([ended, new Promise((resolve) => (timer = setTimeout(resolve, timeoutMs)))]);
+  clearTimeout(timer);
 }
 
 function ignoreBusy(error: unknown): void {

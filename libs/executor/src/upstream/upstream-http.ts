@@ -60,7 +60,7 @@ export class UpstreamHttp {
   readonly name: string;
   readonly #base: URL;
   readonly #key: string | undefined;
-  readonly #agent: HttpAgent | HttpsAgent;
+  #agent: HttpAgent | HttpsAgent;
 
   constructor({ url, key }: { url: string; key?: string | undefined }) {
     this.#base = new URL(url.replace(/\/+$/, ''));
@@ -68,12 +68,14 @@ export class UpstreamHttp {
     this.#base.password = '';
     this.name = this.#base.href.replace(/\/$/, '');
     this.#key = key;
-    this.#agent = new (this.#isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true });
+    this.#agent = this.#createAgent();
   }
 
-  /** Closes idle connections; open ones continue. */
+  /** Closes all connections. Later requests open new ones. */
   close(): void {
-    this.#agent.destroy();
+    const agent = this.#agent;
+    this.#agent = this.#createAgent();
+    agent.destroy();
   }
 
   /** Reads a description of the server. @throws as `post`; `model_unsupported` if the body is not JSON. */
@@ -138,6 +140,10 @@ export class UpstreamHttp {
     return this.#base.protocol === 'https:';
   }
 
+  #createAgent(): HttpAgent | HttpsAgent {
+    return new (this.#isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true });
+  }
+
   #urlOf(path: string): URL {
     const url = new URL(this.#base);
     const [pathname = '', search = ''] = path.split('?', 2);
@@ -147,9 +153,11 @@ export class UpstreamHttp {
   }
 
   async #send(method: string, path: string, options: SendOptions): Promise<IncomingMessage> {
-    const response = await this.#exchange(method, path, options, this.#agent).catch((error: unknown) => {
-      // Retry on a new connection: the other idle ones may be stale too.
-      if (error instanceof StaleConnection) return this.#exchange(method, path, options, false);
+    const agent = this.#agent;
+    const response = await this.#exchange(method, path, options, agent).catch((error: unknown) => {
+      // Retry on a new connection, unless `close` ended this one: the other idle ones may be stale too.
+      if (error instanceof StaleConnection && agent === this.#agent)
+        return this.#exchange(method, path, options, false);
       throw error;
     });
     if (response.statusCode === 200 || response.statusCode === 202) return response;

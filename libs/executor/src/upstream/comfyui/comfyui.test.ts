@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { decodeRgb } from '@darkroom/imaging';
 import type { ImageCard, ImageInput } from '@darkroom/kinds';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { EventLog } from '../../conformance/event-log.ts';
 import type { UpstreamExecutorOptions } from '../upstream-executor.ts';
 import { ToyComfyui } from '../../testing/toy-comfyui.ts';
@@ -197,6 +197,33 @@ it('cancels the prompts of a worker that stops before it has stopped', async () 
   await running;
   await executor.shutdown();
   await expect.poll(() => toy.interrupted).toHaveLength(1);
+});
+
+it('waits at most 5 s when it stops for a submission that the server does not answer, and never repeats it', async () => {
+  const { toy, executor } = await open();
+  let submissions = 0;
+  const submitted = new Promise<void>((resolve) => {
+    toy.fault = ({ method, url }) => {
+      if (method !== 'POST' || url !== '/prompt') return false;
+      submissions += 1;
+      resolve();
+      return true;
+    };
+  });
+  executor.submit([{ id: 'a', input, indexes: [0] }]);
+  await submitted;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  let hasStopped = false;
+  const stopped = executor.shutdown().then(() => (hasStopped = true));
+  await vi.advanceTimersByTimeAsync(4999);
+  expect(hasStopped).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  await stopped;
+  vi.useRealTimers();
+  // Resolves once the call has ended.
+  await executor.shutdown();
+  expect(submissions).toBe(1);
 });
 
 it('loses a request whose node fails, without the prompt in its message or in the history', async () => {
