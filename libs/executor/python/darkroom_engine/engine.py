@@ -34,7 +34,7 @@ class Report:
     """Result of one step of one row."""
 
     step: int | None = None
-    """Images: completed steps of the row."""
+    """Images: completed steps of the row. None if this call completed none."""
     preview: Any = None
     """Images: RGB bytes of shape (height, width, 3), or `{"data": ..., "contentType": ...}` with a file."""
     text: str | None = None

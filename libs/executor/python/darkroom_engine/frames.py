@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import struct
 from typing import Any
@@ -40,10 +41,12 @@ def encode(message: Any) -> list[Any]:
             return {str(name): bare(field, [*path, str(name)]) for name, field in value.items()}
         if isinstance(value, (list, tuple)):
             return [bare(each, [*path, str(at)]) for at, each in enumerate(value)]
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{'.'.join(path)} is {value}, expected a finite number")
         if value is None or isinstance(value, (str, int, float)):
             return value
         if not is_buffer(value):
-            raise TypeError(f"received a value of type {type(value).__name__}, expected one of JSON, or bytes")
+            raise TypeError(f"{'.'.join(path)} is a {type(value).__name__}, expected a value of JSON, or bytes")
         found.append((path, as_bytes(value)))
         return None
 
@@ -63,7 +66,11 @@ class Channel:
 
     def send(self, message: Any) -> None:
         """Send a message. Values of it that are bytes, arrays or tensors are sent as bytes."""
-        for chunk in encode(message):
+        self.send_frame(encode(message))
+
+    def send_frame(self, chunks: list[Any]) -> None:
+        """Send the chunks that `encode` returned."""
+        for chunk in chunks:
             self._socket.sendall(chunk)
 
     def receive(self) -> Any:

@@ -137,14 +137,14 @@ class _Run:
     def _call(self) -> None:
         try:
             self._outputs = self._engine.run(self._requests)
+            if len(self._outputs) != len(self._requests):
+                raise ValueError(f"run returned {len(self._outputs)} outputs, expected {len(self._requests)}")
         except BaseException as error:
             self._error = error
         self._reports.put(None)
 
     def _ends(self) -> dict[int, Report]:
         error = self._error
-        if error is None and len(self._outputs) != len(self._requests):
-            error = ValueError(f"run returned {len(self._outputs)} outputs, expected {len(self._requests)}")
         if error is not None:
             if not self._has_reported and not isinstance(error, InvalidRequest):
                 # Rows that have changed nothing may be tried again, in smaller runs.

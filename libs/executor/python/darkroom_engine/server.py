@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import ast
 import faulthandler
+import functools
 import importlib.util
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .engine import Engine, InvalidRequest, Report, Request
-from .frames import Channel, is_buffer
+from .frames import Channel, as_bytes, encode, is_buffer
 
 VERSION = 1
 CHANNEL_DESCRIPTOR = 3
 MAX_MESSAGE_LENGTH = 2000
 MAX_STACK_LENGTH = 8000
+MAX_SHAPE_LENGTH = 200
 
 
 class Unfit(Exception):
@@ -33,18 +36,31 @@ def serve() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     faulthandler.enable()
-    # The worker decides when this process ends. A Ctrl-C reaches the whole group.
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
+    outlive_signals()
+    code = 0
     try:
         _serve(channel)
-    except (EOFError, ConnectionError, BrokenPipeError):
+    except (EOFError, ConnectionError):
+        # The worker has gone.
         pass
+    except BaseException:
+        code = 1
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         # Threads of the engine must not keep the process.
-        os._exit(0)
+        os._exit(code)
+
+
+def outlive_signals() -> None:
+    """Ignore SIGINT and SIGTERM in this process: the worker decides when it ends. Its children do not ignore them."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        # SIG_IGN would outlast the exec of a child; a handler does not.
+        signal.signal(each, lambda _signal, _frame: None)
+        # System calls of libraries restart, as with SIG_IGN.
+        signal.siginterrupt(each, False)
+        os.register_at_fork(after_in_child=functools.partial(signal.signal, each, signal.SIG_DFL))
 
 
 def _serve(channel: Channel) -> None:
@@ -136,11 +152,10 @@ class Session:
             try:
                 value = getattr(self, f"_{kind}")(message)
                 # Values that cannot be sent raise an error here.
-                self._channel.send({"type": "reply", "call": message["call"], "value": value})
-            except ConnectionError:
-                raise
+                frame = encode({"type": "reply", "call": message["call"], "value": value})
             except Exception as error:
-                self._channel.send({"type": "error", "call": message["call"], **error_fields(error)})
+                frame = encode({"type": "error", "call": message["call"], **error_fields(error)})
+            self._channel.send_frame(frame)
 
     def _create(self, message: dict[str, Any]) -> dict[str, Any]:
         fields = {name: message[name] for name in ("index", "seed", "input")}
@@ -155,7 +170,12 @@ class Session:
             is_resumed = False
             row, request = self._make(Request(**fields))
         self._rows[message["row"]] = (row, request)
-        return {"isResumed": is_resumed, "state": self._state(row, Report())}
+        try:
+            return {"isResumed": is_resumed, "state": self._state(row, Report())}
+        except Exception:
+            # The worker does not release a row that was not created.
+            self._release(message["row"])
+            raise
 
     def _make(self, request: Request) -> tuple[Any, Request]:
         request = self._engine.before(request)
@@ -164,14 +184,26 @@ class Session:
     def _step(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         rows = [self._rows[each][0] for each in message["rows"]]
         reports = self._engine.step(rows)
-        if len(reports) != len(rows):
-            raise ValueError(f"step returned {len(reports)} reports, expected {len(rows)}, one for each row")
+        # The rows have changed, and the worker repeats a call that fails: report errors row by row from here.
+        if not isinstance(reports, Sequence) or len(reports) != len(rows):
+            found = f"{len(reports)} reports" if isinstance(reports, Sequence) else f"a {type(reports).__name__}"
+            error = ValueError(f"step returned {found}, expected a list of {len(rows)} reports, one for each row")
+            return [{"error": error_fields(error)} for _ in rows]
         return [self._report(row, report) for row, report in zip(rows, reports)]
 
-    def _report(self, row: Any, report: Report) -> dict[str, Any]:
-        if report.error is not None:
+    def _report(self, row: Any, report: Any) -> dict[str, Any]:
+        try:
+            if not isinstance(report, Report):
+                raise TypeError(f"step returned a {type(report).__name__} for a row, expected a Report")
+            if report.error is None:
+                found = {"values": list(self._values(report)), "state": self._state(row, report)}
+                encode(found)
+                return found
+            if not isinstance(report.error, BaseException):
+                raise TypeError(f"Report.error is {report.error!r}, expected an exception")
             return {"error": error_fields(report.error)}
-        return {"values": list(self._values(report)), "state": self._state(row, report)}
+        except Exception as error:
+            return {"error": error_fields(error)}
 
     def _values(self, report: Report):  # type: ignore[no-untyped-def]
         if report.text is not None:
@@ -179,13 +211,21 @@ class Session:
         if report.step is not None:
             preview = report.preview
             if preview is not None and is_buffer(preview):
-                height, width, _ = preview.shape
-                preview = {"data": preview, "width": width, "height": height}
+                shape = getattr(preview, "shape", ())
+                if len(shape) != 3:
+                    raise TypeError(f"Report.preview has shape {tuple(shape)}, expected (height, width, 3)")
+                preview = {"data": as_bytes(preview), "width": shape[1], "height": shape[0]}
             yield {"step": report.step, **({} if preview is None else {"preview": preview})}
 
     def _state(self, row: Any, report: Report) -> dict[str, Any]:
-        left = {} if report.steps_left is None else {"stepsLeft": report.steps_left}
-        return {"isDone": report.done, "shape": self._engine.shape(row), **left}
+        left, shape = report.steps_left, self._engine.shape(row)
+        if not isinstance(report.done, bool):
+            raise TypeError(f"Report.done is {report.done!r}, expected True or False")
+        if left is not None and not (type(left) is int and 0 <= left < 2**53):
+            raise TypeError(f"Report.steps_left is {left!r}, expected a whole number from 0, or None")
+        if not isinstance(shape, str) or len(shape) > MAX_SHAPE_LENGTH:
+            raise TypeError(f"shape returned {shape!r}, expected a str of up to {MAX_SHAPE_LENGTH} characters")
+        return {"isDone": report.done, "shape": shape, **({} if left is None else {"stepsLeft": left})}
 
     def _finish(self, message: dict[str, Any]) -> Any:
         row, request = self._rows[message["row"]]

@@ -25,6 +25,10 @@ class Row:
         self.generator = torch.Generator("cpu").manual_seed(request.seed)
         self.step = 0
 
+    def steps_after(self, calls):
+        """Return how many of the request's steps so many calls of the scheduler complete."""
+        return self.request.input["numInferenceSteps"] * calls // len(self.scheduler.timesteps)
+
     def state(self):
         """All that changes from step to step, as values that torch loads without pickle."""
         scheduler = {name: value for name, value in vars(self.scheduler).items() if is_plain(value)}
@@ -99,10 +103,12 @@ class StableDiffusion(Engine):
         row.latents = outcome.prev_sample
         row.step += 1
         left = len(row.scheduler.timesteps) - row.step
-        preview = self.preview(row) if row.request.wants_preview(row.step) else None
-        # Some schedulers take several calls for a step.
-        step = row.request.input["numInferenceSteps"] * row.step // len(row.scheduler.timesteps)
-        return Report(step=max(step, 1), preview=preview, done=left == 0, steps_left=left)
+        # Some schedulers take several calls for a step. Only the last of them completes it.
+        before, step = (row.steps_after(calls) for calls in (row.step - 1, row.step))
+        if step == before:
+            return Report(steps_left=left)
+        preview = self.preview(row) if row.request.wants_preview(step) else None
+        return Report(step=step, preview=preview, done=left == 0, steps_left=left)
 
     @torch.inference_mode()
     def finish(self, row):

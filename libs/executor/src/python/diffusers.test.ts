@@ -3,11 +3,10 @@
  * torch, diffusers and onnx are installed in the Python that TORCH_PYTHON names (default: python3). CI has none.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
 import { describeExecutor } from '../conformance/executor-conformance.ts';
 import { ProcessExecutor } from '../process/process-executor.ts';
@@ -24,13 +23,24 @@ function savePipeline(): void {
   execFileSync(python, [join(root, 'libs/executor/python/tests/save_emoji_sd.py'), folder], { stdio: 'ignore' });
 }
 
-function pythonExecutor(example: string, log: Pick<EventLog, 'listener'>): PythonExecutor {
+/** Returns the pipeline with PNDM, which takes a call more than an image has steps. */
+function withPndm(): string {
+  const pndm = `${folder}-pndm`;
+  cpSync(folder, pndm, { recursive: true });
+  for (const name of ['model_index.json', 'scheduler/scheduler_config.json']) {
+    const file = join(pndm, name);
+    writeFileSync(file, readFileSync(file, 'utf8').replace('DPMSolverMultistepScheduler', 'PNDMScheduler'));
+  }
+  return pndm;
+}
+
+function pythonExecutor(example: string, log: Pick<EventLog, 'listener'>, pipeline = folder): PythonExecutor {
   return new PythonExecutor({
     module: join(root, `libs/executor/python/examples/${example}.py`),
     model: 'emoji',
     python,
     checkpointEvery: 3,
-    environment: { ...process.env, PIPELINE: folder, OMP_NUM_THREADS: '1' },
+    environment: { ...process.env, PIPELINE: pipeline, OMP_NUM_THREADS: '1' },
     onEvents: log.listener,
   });
 }
@@ -61,6 +71,23 @@ function differences(first: Buffer, second: Buffer): number {
   expect(second).toHaveLength(first.length);
   return first.reduce((max, byte, at) => Math.max(max, Math.abs(byte - second[at]!)), 0);
 }
+
+describe.runIf(hasTorch)('a scheduler with more calls than steps', { timeout: 300_000 }, () => {
+  beforeAll(savePipeline);
+
+  it.each(['stable_diffusion', 'any_pipeline'])('reports each step once in %s', async (example) => {
+    const log = new EventLog();
+    const executor = pythonExecutor(example, log, withPndm());
+    onTestFinished(() => executor.shutdown());
+    await executor.start();
+    executor.submit([{ id: 'apple', input: image({ previewEvery: 2 }) }]);
+    expect(await log.end('apple')).toMatchObject({ type: 'request-done' });
+    const progress = log.of('progress');
+    expect(progress.map(({ done }) => done)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    const previews = progress.filter(({ preview }) => preview !== undefined).map(({ done }) => done);
+    expect(previews).toEqual(example === 'stable_diffusion' ? [2, 4, 6] : []);
+  });
+});
 
 describe.runIf(hasTorch)('with torch', { timeout: 300_000 }, () => {
   const images = new Map<string, Buffer>();

@@ -167,6 +167,7 @@ describe('a start', () => {
 describe('a fault of one row', () => {
   it.each([
     ['raise', /raised ZeroDivisionError: division by zero/, /1 \/ 0/],
+    ['a connection', /raised ConnectionRefusedError/, /create_connection/],
     ['a number', /broke its contract: run yielded \{ text: 5, tokens: 1 \}, expected text/, /./],
     ['half a character', /broke its contract: .*does not end within a character/, /./],
     ['too long a text', /broke its contract: run wrote a text of \d+/, /./],
@@ -208,6 +209,7 @@ describe('a fault of the process', () => {
   it.each([
     ['a segmentation fault', /^the engine was killed by SIGSEGV/],
     ['an exit', /^the engine exited with code 3/],
+    ['sys.exit', /^the engine exited with code 1/],
     ['a shape of a report', /^the engine was killed by SIGKILL: its reply to step has another form/],
     ['the channel', /^the engine was killed by SIGKILL: it sent an unexpected message: a frame's header/],
   ])('reports engine-lost with the open requests, and restarts: %s', async (fault, message) => {
