@@ -8,7 +8,7 @@ import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { ended, postJson, type ServerEvent, stream, submit as submitTo } from './client.ts';
 import { caller } from './caller-model.ts';
-import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
+import { blockWriter, imageReader, useSharedSystem, writer } from './shared-system.ts';
 import { frames, textOf } from './text-frames.ts';
 import { startReceiver, untilAllDelivered } from './webhook-receiver.ts';
 
@@ -172,12 +172,14 @@ it('sends webhooks for text requests', async () => {
 it('lists models by kind; image routes accept image models only, text routes text models only', async () => {
   const { data } = modelListSchema.parse(await (await fetch(`${system.url}/v1/models`)).json());
   expect(data.map(({ id, kind }) => [id, kind])).toEqual([
+    [imageReader, 'text'],
     ['emoji-sd', 'image'],
     [writer, 'text'],
     [caller, 'text'],
     [blockWriter, 'text'],
   ]);
-  expect(data[3]).toMatchObject({ mode: 'block_diffusion', max_model_len: 256, block_size: 8, deterministic: true });
+  expect(data[0]).toMatchObject({ takes: ['image'], images: { min: 1, max: 1 } });
+  expect(data[4]).toMatchObject({ mode: 'block_diffusion', max_model_len: 256, block_size: 8, deterministic: true });
   const drawn = await post('/v1/images/generations', { prompt: cake, num_inference_steps: 1, response_format: 'url' });
   expect(drawn.headers.get('x-request-id')).toMatch(/^emoji-sd-/);
   const refused = await post('/v1/images/generations', { prompt: cake, model: models[0] });
