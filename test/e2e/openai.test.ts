@@ -6,7 +6,7 @@ import sharp from 'sharp';
 import { expect, it } from 'vitest';
 import { caller } from './caller-model.ts';
 import { fetchImage, poll } from './client.ts';
-import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
+import { blockWriter, imageReader, useSharedSystem, writer } from './shared-system.ts';
 
 const model = 'emoji-sd';
 const prompt = 'a red apple on a white background';
@@ -137,7 +137,7 @@ it('OpenAI SDK: reports errors by parameter and code', async () => {
 
 it('OpenAI SDK: lists models', async () => {
   const { data } = await client.models.list();
-  const all = [model, writer, caller, blockWriter];
+  const all = [imageReader, model, writer, caller, blockWriter];
   expect(data).toMatchObject(all.map((id) => ({ id, object: 'model' })));
   expect(await client.models.retrieve(model)).toMatchObject({ id: model });
 });
