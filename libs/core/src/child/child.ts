@@ -136,8 +136,9 @@ export class Child<Sent extends object, Received> {
       try {
         for (const message of reader.push(chunk)) this.#receive(message);
       } catch (error) {
-        channel.destroy();
+        // Kill it first: it ends by itself when its channel closes.
         this.kill(`it sent an unexpected message: ${(error as Error).message}`);
+        channel.destroy();
       }
     });
     this.#process.once('exit', () => {
