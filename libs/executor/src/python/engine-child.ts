@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Child, DarkroomError } from '@darkroom/core';
 import { type ModuleSetting, startError } from '../module/find-module.ts';
-import { wellFormed } from '../upstream/upstream-error.ts';
+import { wellFormed } from '../upstream/http/upstream-error.ts';
 import {
   type EngineError,
   messageFromEngine,

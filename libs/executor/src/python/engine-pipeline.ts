@@ -10,11 +10,33 @@ import { decodeCheckpoint, encodeCheckpoint } from './engine-checkpoint.ts';
 import type { EngineChild } from './engine-child.ts';
 import type { RowReport, RowState } from './engine-protocol.ts';
 
-/** A row of an engine in another process, and the reader that validates its values. */
-interface EngineRow extends PipelineRow {
+/** A row of an engine in another process. */
+class EngineRow implements PipelineRow {
+  readonly slots = 1;
+  readonly index: number;
   readonly number: number;
+  /** Validates the row's values. */
   readonly reader: OutputReader;
   state: RowState;
+
+  constructor({ index, number, reader, state }: Pick<EngineRow, 'index' | 'number' | 'reader' | 'state'>) {
+    this.index = index;
+    this.number = number;
+    this.reader = reader;
+    this.state = state;
+  }
+
+  get shapeKey(): string {
+    return this.state.shape;
+  }
+
+  get isDone(): boolean {
+    return this.state.isDone;
+  }
+
+  get stepsLeft(): number | undefined {
+    return this.state.stepsLeft;
+  }
 }
 
 /** The rows of an engine in another process. Everything behind it can be trusted as from the built-in engine. */
@@ -88,7 +110,8 @@ export class EnginePipeline implements SteppedPipeline<EngineRow> {
       : imageRequest(input as ImageInput, index);
     const checkpoint = saved && { checkpoint: saved.data };
     const { isResumed, state } = await this.#child.call('create', { row: number, ...own, ...checkpoint });
-    return rowOf({ index, number, state, reader: this.#reader(request, index, isResumed ? saved : undefined) });
+    const reader = this.#reader(request, index, isResumed ? saved : undefined);
+    return new EngineRow({ index, number, state, reader });
   }
 
   #reader({ input }: RowRequest, index: number, start: ReaderState | undefined): OutputReader {
@@ -115,20 +138,4 @@ export class EnginePipeline implements SteppedPipeline<EngineRow> {
       throw this.#child.violation((error as Error).message);
     }
   }
-}
-
-function rowOf(fields: Pick<EngineRow, 'index' | 'number' | 'reader' | 'state'>): EngineRow {
-  return {
-    ...fields,
-    slots: 1,
-    get shapeKey() {
-      return this.state.shape;
-    },
-    get isDone() {
-      return this.state.isDone;
-    },
-    get stepsLeft() {
-      return this.state.stepsLeft;
-    },
-  };
 }
