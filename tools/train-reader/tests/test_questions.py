@@ -1,4 +1,4 @@
-"""What is asked and answered, and what training never has."""
+"""Tests questions, their answers, and what training leaves out."""
 
 import random
 import re

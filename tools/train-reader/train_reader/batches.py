@@ -1,4 +1,4 @@
-"""What a training step reads: for each image several questions."""
+"""Batches of training: for each image several questions."""
 
 import random
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _CHATS = 0.25
 
 @dataclass(frozen=True)
 class Batch:
-    """What the network reads, and what it should have said; see train_writer.batches.Batch."""
+    """The network's input and the tokens to predict; see train_writer.batches.Batch."""
 
     pixels: torch.Tensor
     """[rows, 3, side, side]"""
@@ -44,7 +44,7 @@ class _Row:
     sections: list[int]
     """0 for what all sections see, else the number of the section that sees the position."""
     answers: list[bool]
-    """Whether the position is of an answer."""
+    """True for the positions of an answer."""
 
 
 class Batches:

@@ -18,7 +18,7 @@ Weights = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class TransformerShape:
-    """What a vision transformer's weights do not say."""
+    """Properties of a vision transformer that its weights do not show."""
 
     heads: int
     epsilon: float

@@ -7,7 +7,7 @@ from PIL import Image, ImageFilter
 from train_emoji.pictures import SIDE, Scene, Sprites, draw_scene, paint
 
 MEAN = DEVIATION = 0.5
-"""Of every channel, as preprocessor_config.json has them."""
+"""Mean and deviation of every channel, as in preprocessor_config.json."""
 
 READ_SIDE = 96
 """Pixels of an image as the model reads it, each way."""

@@ -4,9 +4,10 @@ import json
 import random
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 from train_emoji.pictures import Scene
 from train_emoji.things import COLOR_NAMES, Thing
+from train_writer.tokenizer import train_bpe
 
 from train_reader.questions import ask
 
@@ -29,16 +30,6 @@ TEMPLATE = (
 
 def train_tokenizer(vocabulary: int, things: tuple[Thing, ...], seed: int) -> Tokenizer:
     """Learns the vocabulary from questions and answers."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("’", "'"), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=[AddedToken(token, special=True, normalized=False) for token in SPECIAL],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
     rng = random.Random(f"{seed} tokenizer")
     texts = []
     for at in range(20_000):
@@ -46,8 +37,7 @@ def train_tokenizer(vocabulary: int, things: tuple[Thing, ...], seed: int) -> To
         scene = Scene(at % len(things), rng.randrange(len(COLOR_NAMES)), rng.random() < 0.3, size)
         turn = ask(scene, things, rng)
         texts += [f"user\n {turn.question}", f"assistant\n{turn.answer}"]
-    tokenizer.train_from_iterator(texts, trainer)
-    return tokenizer
+    return train_bpe(texts, vocabulary, SPECIAL)
 
 
 def write_tokenizer(tokenizer: Tokenizer, directory: Path, context: int) -> None:

@@ -6,7 +6,7 @@ it decodes to itself.
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -38,17 +38,22 @@ def render(messages: list[tuple[str, str]], for_answer: bool) -> str:
 
 def train_tokenizer(vocabulary: int, chats: int, seed: int) -> Tokenizer:
     """Learns the vocabulary from random conversations; each word of an answer becomes one token."""
+    return train_bpe(_texts(chats, seed), vocabulary, SPECIAL)
+
+
+def train_bpe(texts: Iterable[str], vocabulary: int, special: tuple[str, ...]) -> Tokenizer:
+    """Trains a byte-level BPE that reads capitals as small letters. The special tokens have the first ids."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("’", "'"), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
-        special_tokens=[AddedToken(token, special=True, normalized=False) for token in SPECIAL],
+        special_tokens=[AddedToken(token, special=True, normalized=False) for token in special],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_texts(chats, seed), trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 
 
