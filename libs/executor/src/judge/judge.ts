@@ -6,7 +6,7 @@ import { findModule, type ModuleSetting } from '../module/find-module.ts';
 import { ModuleChild } from '../module/module-child.ts';
 import type { CallMessage } from '../module/module-message.ts';
 import { type JudgedSubject, maxReasonLength } from '../module/own-judge.ts';
-import { wellFormed } from '../upstream/upstream-error.ts';
+import { wellFormed } from '../upstream/http/upstream-error.ts';
 
 export interface JudgeOptions {
   /** Value of JUDGE: a path that begins with . or /, or the name of a package. */

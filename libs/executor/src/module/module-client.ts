@@ -3,7 +3,7 @@ import { deserialize } from 'node:v8';
 import { DarkroomError, type ModelCard, type RowOutput } from '@darkroom/core';
 import type { ImageInput, UpstreamTextInput } from '@darkroom/kinds';
 import type { BackendCall, BackendClient, BackendInfo, CallEvent } from '../calls/backend-client.ts';
-import { wellFormed } from '../upstream/upstream-error.ts';
+import { wellFormed } from '../upstream/http/upstream-error.ts';
 import { findModule, type ModuleSetting, startError } from './find-module.ts';
 import { ModuleChild } from './module-child.ts';
 import type { CallMessage } from './module-message.ts';

@@ -1,6 +1,6 @@
 /** Writes the tool calls of an OpenAI-style answer into its text, in the markup that our own engines use. */
 import type { CallMarkup } from '@darkroom/kinds';
-import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './http/fields.ts';
 import { unavailable } from '../calls/backend-error.ts';
 
 /** A call whose arguments are being received. */

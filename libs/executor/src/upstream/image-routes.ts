@@ -1,7 +1,7 @@
 /** Fields of an OpenAI-compatible server's image routes, by its OpenAPI document: vLLM-omni and SGLang publish one. */
 import { UpstreamError } from '../calls/backend-error.ts';
-import { fieldOf } from './fields.ts';
-import type { UpstreamHttp } from './upstream-http.ts';
+import { fieldOf } from './http/fields.ts';
+import type { UpstreamHttp } from './http/upstream-http.ts';
 
 const documentPath = '/openapi.json';
 const contentTypes = ['application/json', 'multipart/form-data'];

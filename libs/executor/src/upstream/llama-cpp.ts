@@ -14,12 +14,12 @@ import {
 } from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
 import { withInlineImages } from '../calls/inline-images.ts';
-import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './http/fields.ts';
 import { runOpenaiText } from './openai-texts.ts';
 import { bareSchema, GrowingText, llamaSeed, maxTextEventBytes, secretsOf, toTokenLogprob } from './text-chunks.ts';
-import type { UpstreamHttp } from './upstream-http.ts';
+import type { UpstreamHttp } from './http/upstream-http.ts';
 import { unavailable, UpstreamError } from '../calls/backend-error.ts';
-import { errorIn, streamFailure } from './upstream-error.ts';
+import { errorIn, streamFailure } from './http/upstream-error.ts';
 import type { UpstreamCall, UpstreamInfo, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
 
 export const createLlamaCpp = (options: UpstreamProtocolOptions): UpstreamProtocol => new LlamaCpp(options);

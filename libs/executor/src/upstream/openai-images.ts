@@ -2,10 +2,10 @@
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import { type ImageInput, imageTypeOf, seedOfImage } from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
-import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './http/fields.ts';
 import { unavailable, UpstreamError } from '../calls/backend-error.ts';
-import { errorIn, streamFailure } from './upstream-error.ts';
-import type { UpstreamHttp } from './upstream-http.ts';
+import { errorIn, streamFailure } from './http/upstream-error.ts';
+import type { UpstreamHttp } from './http/upstream-http.ts';
 import type { UpstreamCall } from './upstream-protocol.ts';
 
 /** Max size of an event: 16 million pixels of noise as PNG, in base64. */

@@ -3,7 +3,7 @@ import type { RowOutput } from '@darkroom/core';
 import type { UpstreamTextParams, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
 import { CallWriter } from './call-writer.ts';
-import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './http/fields.ts';
 import {
   bareSchema,
   GrowingText,
@@ -14,8 +14,8 @@ import {
   toTokenLogprob,
 } from './text-chunks.ts';
 import { unavailable } from '../calls/backend-error.ts';
-import { errorIn, streamFailure } from './upstream-error.ts';
-import type { UpstreamResponse, UpstreamHttp } from './upstream-http.ts';
+import { errorIn, streamFailure } from './http/upstream-error.ts';
+import type { UpstreamResponse, UpstreamHttp } from './http/upstream-http.ts';
 
 /** Differences between OpenAI-compatible servers. */
 export interface TextDialect {

@@ -10,7 +10,7 @@ import {
 } from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
 import { withInlineImages } from '../calls/inline-images.ts';
-import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './http/fields.ts';
 import { type ImageRoutes, readImageRoutes } from './image-routes.ts';
 import { type ImageDialect, optionFields, runOpenaiImage } from './openai-images.ts';
 import { runOpenaiText, type TextDialect } from './openai-texts.ts';

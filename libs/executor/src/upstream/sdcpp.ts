@@ -4,10 +4,10 @@ import type { RowOutput } from '@darkroom/core';
 import { type ImageCard, type ImageInput, imageSteps, outputFormats, seedOfImage } from '@darkroom/kinds';
 import type { CallEvent } from '../calls/backend-client.ts';
 import { unavailable, UpstreamError } from '../calls/backend-error.ts';
-import { fieldOf, listProperty, numberProperty, textProperty } from './fields.ts';
+import { fieldOf, listProperty, numberProperty, textProperty } from './http/fields.ts';
 import { toImageOutput } from './image-output.ts';
-import { safeReason } from './upstream-error.ts';
-import type { UpstreamHttp } from './upstream-http.ts';
+import { safeReason } from './http/upstream-error.ts';
+import type { UpstreamHttp } from './http/upstream-http.ts';
 import type {
   CreateUpstreamProtocol,
   UpstreamCall,

@@ -1,7 +1,7 @@
 import type { TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
 import { describe, expect, it } from 'vitest';
 import { GrowingText, secretsOf } from './text-chunks.ts';
-import { safeReason } from './upstream-error.ts';
+import { safeReason } from './http/upstream-error.ts';
 
 const logprobsOf = (token: string): TokenLogprob[] => [{ token, logprob: -1, bytes: [], top: [] }];
 const growing = (params: Partial<UpstreamTextInput>) =>

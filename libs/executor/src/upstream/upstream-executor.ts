@@ -1,8 +1,8 @@
 import { CallExecutor, type CallOptions } from '../calls/call-executor.ts';
 import type { BackendClient } from '../calls/backend-client.ts';
 import { UpstreamError } from '../calls/backend-error.ts';
-import { withServerName } from './upstream-error.ts';
-import { UpstreamHttp } from './upstream-http.ts';
+import { withServerName } from './http/upstream-error.ts';
+import { UpstreamHttp } from './http/upstream-http.ts';
 import type { CreateUpstreamProtocol } from './upstream-protocol.ts';
 
 /** Max time that a stop waits for aborted calls, such as a submission to a server that hangs, ms. */

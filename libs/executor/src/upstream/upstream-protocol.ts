@@ -1,5 +1,5 @@
 import type { BackendCall, BackendClient, BackendInfo } from '../calls/backend-client.ts';
-import type { UpstreamHttp } from './upstream-http.ts';
+import type { UpstreamHttp } from './http/upstream-http.ts';
 
 export type UpstreamInfo = BackendInfo;
 export type UpstreamCall = BackendCall;

@@ -4,7 +4,7 @@
 import { inspect } from 'node:util';
 import { serialize } from 'node:v8';
 import { WakeSignal } from '@darkroom/core';
-import { fieldOf } from '../../upstream/fields.ts';
+import { fieldOf } from '../../upstream/http/fields.ts';
 import { type MessageFromModule, type MessageToModule, maxUnread } from '../module-message.ts';
 import type { LoadedModule } from './load-module.ts';
 

@@ -1,5 +1,5 @@
 /** Messages of ComfyUI's WebSocket about one prompt. */
-import { fieldOf, numberProperty, textProperty } from '../fields.ts';
+import { fieldOf, numberProperty, textProperty } from '../http/fields.ts';
 
 export type ComfyMessage =
   | { type: 'progress'; node: string; value: number; max: number }

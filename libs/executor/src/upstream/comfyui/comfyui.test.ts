@@ -10,7 +10,7 @@ import { ToyComfyui } from '../../testing/toy-comfyui.ts';
 import type { ToyFault } from '../../testing/toy-server.ts';
 import { toyPng } from '../../testing/toy-png.ts';
 import { UpstreamExecutor } from '../upstream-executor.ts';
-import { UpstreamHttp } from '../upstream-http.ts';
+import { UpstreamHttp } from '../http/upstream-http.ts';
 import { createComfyui } from './comfyui.ts';
 import { StepCounter } from './step-counter.ts';
 

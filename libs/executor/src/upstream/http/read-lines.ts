@@ -1,4 +1,4 @@
-import { unavailable } from '../calls/backend-error.ts';
+import { unavailable } from '../../calls/backend-error.ts';
 
 const lineFeed = 10;
 

@@ -1,5 +1,5 @@
 import { readLines } from './read-lines.ts';
-import { unavailable } from '../calls/backend-error.ts';
+import { unavailable } from '../../calls/backend-error.ts';
 
 /** OpenAI's mark for the end of a stream; not JSON. */
 const doneMark = '[DONE]';

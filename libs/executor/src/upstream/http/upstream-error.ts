@@ -1,5 +1,5 @@
 import { DarkroomError } from '@darkroom/core';
-import { unavailable, UpstreamError } from '../calls/backend-error.ts';
+import { unavailable, UpstreamError } from '../../calls/backend-error.ts';
 import { textProperty } from './fields.ts';
 
 /** Prepends the server's name to an error's message, unless the message is for the client. */

@@ -2,7 +2,7 @@ import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { WebSocket } from 'ws';
 import { readServerSentEvents } from './read-server-sent-events.ts';
-import { unavailable, UpstreamError } from '../calls/backend-error.ts';
+import { unavailable, UpstreamError } from '../../calls/backend-error.ts';
 import { errorIn, safeReason } from './upstream-error.ts';
 import { UpstreamSocket } from './upstream-socket.ts';
 

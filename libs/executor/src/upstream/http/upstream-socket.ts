@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import { unavailable } from '../calls/backend-error.ts';
+import { unavailable } from '../../calls/backend-error.ts';
 
 /** Max messages that wait for their reader, and their max size; a server that sends more is cut off. */
 const maxWaiting = 10_000;
