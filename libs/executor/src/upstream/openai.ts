@@ -38,7 +38,6 @@ interface KnownModel {
 
 export function createOpenai({ http, model }: UpstreamProtocolOptions): UpstreamProtocol {
   let known: KnownModel | undefined;
-  let routes: ImageRoutes;
   /** Fields that the server has rejected, although it lists them. */
   const rejected = new Set<string>();
 
@@ -53,7 +52,7 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
 
   async function describe(signal: AbortSignal): Promise<UpstreamInfo> {
     const entries = await listModels(signal);
-    routes = await readImageRoutes(http, signal);
+    const routes = await readImageRoutes(http, signal);
     const entry =
       entries.find((each) => textProperty(each, 'id') === model) ?? entries.find((each) => idOf(each) === model);
     if (entry === undefined) {
