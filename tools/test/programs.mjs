@@ -12,6 +12,7 @@ const needs = [
   { name: 'redis-server', package: 'redis-server', find: findRedisProgram },
   { name: 'Chromium', package: 'chromium', find: findChromium },
   program('curl'),
+  program('python3'),
 ];
 /** Programs that `npm run test:all` needs in addition. */
 const needsOfAll = [
