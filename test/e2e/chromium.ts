@@ -54,6 +54,8 @@ export interface OpenPageOptions {
   colorScheme?: 'light' | 'dark';
   /** Script that runs before the page's own scripts. */
   script?: string;
+  /** False: the form's section "More" is closed, as in a new browser profile. */
+  isMoreOpen?: boolean;
   /** Called before the page is closed. */
   leave?: (page: Page) => Promise<void>;
 }
@@ -62,7 +64,7 @@ export interface OpenPageOptions {
 export async function openPage(
   browser: Browser,
   url: string,
-  { width = 1280, height = 900, colorScheme = 'dark', script = '', leave }: OpenPageOptions = {},
+  { width = 1280, height = 900, colorScheme = 'dark', script = '', isMoreOpen = true, leave }: OpenPageOptions = {},
 ): Promise<Page> {
   const context = await browser.newContext({
     viewport: { width, height },
@@ -70,6 +72,7 @@ export async function openPage(
     permissions: ['clipboard-read', 'clipboard-write'],
   });
   context.setDefaultTimeout(pageTimeoutMs);
+  if (isMoreOpen) await context.addInitScript(`localStorage.setItem('darkroom.more', 'open')`);
   await context.addInitScript(script);
   const page = await context.newPage();
   /** Uncaught errors and console errors. */

@@ -56,6 +56,19 @@ it('writes a prompt, changes it in a second turn, and draws it in the same view'
     .waitFor();
 });
 
+it('"Develop this" takes no styles from the Image view', async () => {
+  const page = await openWrite(browser(), system.url);
+  const bodies = collectBodies(page);
+  await page.getByRole('link', { name: 'Image', exact: true }).click();
+  await page.getByLabel('sunset', { exact: true }).check();
+  await page.getByRole('link', { name: 'Write', exact: true }).click();
+  const turn = await send(page, sweet);
+  await turn.getByRole('button', { name: 'Develop this' }).click();
+  await turn.getByText(/^Developed in/).waitFor();
+  expect(bodies.at(-1)).toMatchObject({ model: 'emoji-sd' });
+  expect(bodies.at(-1)).not.toHaveProperty('loras');
+});
+
 it('switches to the diffusion model and remembers the choice', async () => {
   const page = await openWrite(browser(), system.url);
   await page.getByRole('radio', { name: /diffusion/ }).check();

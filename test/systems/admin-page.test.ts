@@ -10,6 +10,7 @@ import {
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { card } from '../../apps/api/src/testing/test-api.ts';
+import { axeFindings } from '../e2e/axe.ts';
 import { launchChromium, pageTimeoutMs } from '../e2e/chromium.ts';
 import { submit } from '../e2e/client.ts';
 import { failLeased, startFakeWorker } from './fake-failure.ts';
@@ -291,6 +292,30 @@ it('labels every control, fits a phone screen, and follows the light or dark col
   expect(await brightness(page)).toBeGreaterThan(600);
   await page.emulateMedia({ colorScheme: 'dark' });
   expect(await brightness(page)).toBeLessThan(120);
+});
+
+it('on a phone, buttons cover no other cell, and every cell can be scrolled into view', async () => {
+  await fail();
+  const page = await openAsOlga({ viewport: { width: 390, height: 844 } });
+  await page.getByRole('button', { name: /^Drop/ }).first().waitFor();
+  const covered = await page.evaluate<string[]>(`
+    [...document.querySelectorAll('tbody tr')].flatMap((row) => {
+      const actions = row.querySelector('.act')?.getBoundingClientRect();
+      const others = [...row.querySelectorAll('th, td:not(.act)')];
+      return others.filter((cell) => actions && cell.getBoundingClientRect().right > actions.left + 1);
+    }).map((cell) => cell.textContent)
+  `);
+  expect(covered).toEqual([]);
+});
+
+it.each([
+  { width: 1280, height: 900, colorScheme: 'dark' as const },
+  { width: 390, height: 844, colorScheme: 'light' as const },
+])('has no axe findings: $width × $height, $colorScheme', async ({ colorScheme, ...viewport }) => {
+  await fail();
+  const page = await openAsOlga({ viewport, colorScheme });
+  await page.getByRole('button', { name: /^Drop/ }).first().waitFor();
+  expect(await axeFindings(page)).toEqual([]);
 });
 
 it('serves Bull Board read-only, with the admin key as password', async () => {

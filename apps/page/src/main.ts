@@ -1,5 +1,6 @@
 import type { ImageModel, ImageRequest, TextModel } from '@darkroom/client';
 import { Gallery } from './image/gallery.ts';
+import { createFormProblem } from './image/form-problem.ts';
 import { createModelFields } from './image/model-fields.ts';
 import { createSettingsReader } from './image/read-image.ts';
 import { createRequestForm } from './image/request-form.ts';
@@ -15,6 +16,7 @@ import { announce, showBanner } from './shell/announce.ts';
 import { findElement } from './shell/find-element.ts';
 import { createKeyDialog } from './shell/key-dialog.ts';
 import { openPageStorage } from './shell/page-storage.ts';
+import { rememberOpen } from './shell/remember-open.ts';
 import { startThemeButton } from './shell/theme.ts';
 import { startViews, type ViewName } from './shell/views.ts';
 import { StartImage } from './start/start-image.ts';
@@ -44,7 +46,9 @@ const openKeyDialog = createKeyDialog((key) => {
   resume();
 });
 
+const problem = createFormProblem(form);
 const styles = createStyleChips(form);
+rememberOpen(findElement(form, '#more', HTMLDetailsElement), storage);
 const start = new StartImage(form);
 const imageModels = createModelFields(form, (model, isChosen) => {
   styles.showModel(model);
@@ -79,7 +83,7 @@ const parts = {
     styles.choose(request.loras);
   },
 };
-const requestForm = createRequestForm(form, parts, async (request) => void (await submit(request)));
+const requestForm = createRequestForm({ form, parts, problem }, async (request) => void (await submit(request)));
 
 createSettingsReader(findElement(document, '.maker', HTMLElement), (made) => requestForm.fillWith(made));
 
@@ -90,13 +94,13 @@ const writeView = new WriteView({
   slots,
   chosenWriter,
   async draw(words) {
-    const request = await requestForm.requestFor(words);
+    const request = requestForm.requestFor(words);
     // Without a model in the request, the server would choose one of any kind.
     return request.model === undefined ? undefined : submit(request);
   },
   watchImage: (id, onChange) => gallery.watch(id, onChange),
 });
-const writePrompt = createWritePrompt(form, session, chosenWriter);
+const writePrompt = createWritePrompt({ form, problem, session, chosenWriter });
 const writers = createWriters(storage, () => {
   gallery.showModels();
   writeView.showWriters();

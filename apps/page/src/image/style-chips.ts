@@ -5,16 +5,33 @@ type Loras = NonNullable<ImageRequest['loras']>;
 
 interface Chip {
   id: string;
+  name: string;
   element: HTMLElement;
   box: HTMLInputElement;
   scale: HTMLInputElement;
 }
 
+/** Above this number of styles, the list has a search field. */
+const maxUnsearched = 8;
+
 /** Creates the list of the chosen model's styles (LoRA adapters), each with a check box and a scale. */
 export function createStyleChips(form: HTMLFormElement) {
   const fieldset = findElement(form, '#loras', HTMLFieldSetElement);
   const list = partOf(fieldset, 'chips', HTMLElement);
+  const search = partOf(fieldset, 'search', HTMLInputElement);
+  const none = partOf(fieldset, 'none', HTMLElement);
   let chips: readonly Chip[] = [];
+  /** Shows the styles that match the search; chosen ones stay visible. */
+  const filter = (): void => {
+    const words = search.value.trim().toLowerCase();
+    for (const { name, box, element } of chips) element.hidden = !(box.checked || name.toLowerCase().includes(words));
+    none.hidden = chips.length === 0 || chips.some(({ element }) => !element.hidden);
+  };
+  search.addEventListener('input', filter);
+  search.addEventListener('keydown', (event) => {
+    // Enter would submit the form.
+    if (event.key === 'Enter' && !event.ctrlKey && !event.metaKey) event.preventDefault();
+  });
   const choose = (loras: Loras = []): void => {
     for (const { id, box, scale } of chips) {
       const chosen = loras.find((each) => each.id === id);
@@ -22,6 +39,7 @@ export function createStyleChips(form: HTMLFormElement) {
       scale.hidden = chosen === undefined;
       scale.value = String(chosen?.scale ?? 1);
     }
+    filter();
   };
   const read = (): Loras => chips.filter(({ box }) => box.checked).map(({ id, scale }) => ({ id, ...scaleIn(scale) }));
   return {
@@ -32,6 +50,8 @@ export function createStyleChips(form: HTMLFormElement) {
       if (ids.join() === chips.map(({ id }) => id).join()) return;
       const chosen = read();
       chips = loras.map(createChip);
+      search.hidden = chips.length <= maxUnsearched;
+      search.value = '';
       list.replaceChildren(...chips.map(({ element }) => element));
       choose(chosen);
     },
@@ -51,7 +71,7 @@ function createChip({ id, name = id }: ModelLora): Chip {
   partOf(element, 'name', HTMLElement).textContent = name;
   scale.name = scale.ariaLabel = `Scale of ${name}`;
   box.addEventListener('change', () => (scale.hidden = !box.checked));
-  return { id, element, box, scale };
+  return { id, name, element, box, scale };
 }
 
 /** Reads a scale; if it is empty, the API's default applies. */

@@ -1,3 +1,4 @@
+import type { FormProblem } from '../image/form-problem.ts';
 import { drawSeed } from '../requests/draw-seed.ts';
 import { errorWords } from '../server/error-words.ts';
 import type { Session } from '../server/session.ts';
@@ -8,11 +9,18 @@ import { newTextState, type TextState, textAfterEvent, textWords } from './text-
 /** The wish for an empty field. */
 const anyWish = 'surprise me';
 
+export interface CreateWritePromptOptions {
+  form: HTMLFormElement;
+  problem: FormProblem;
+  session: Session;
+  /** Returns the chosen model; undefined if there is none. */
+  chosenWriter: () => string | undefined;
+}
+
 /** Creates the button beside the prompt that lets the writer write one, based on the field's text if there is any. */
-export function createWritePrompt(form: HTMLFormElement, session: Session, chosenWriter: () => string | undefined) {
+export function createWritePrompt({ form, problem, session, chosenWriter }: CreateWritePromptOptions) {
   const button = findElement(form, '#write-prompt', HTMLButtonElement);
   const prompt = findElement(form, '#prompt', HTMLTextAreaElement);
-  const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
   /** The last wish and its prompt. If the field still contains that prompt, the button repeats the wish. */
   let last = { wish: '', written: '' };
   let run: AbortController | undefined;
@@ -26,19 +34,19 @@ export function createWritePrompt(form: HTMLFormElement, session: Session, chose
         announce(`Written: ${state.text}`);
       } else {
         prompt.value = typed;
-        problem.textContent = textWords(state);
+        problem.show(textWords(state));
       }
     } catch (error) {
       // Text typed in the meantime is preserved.
       if (!signal.aborted || signal.reason !== 'typed') prompt.value = typed;
-      if (!signal.aborted) problem.textContent = errorWords(error);
+      if (!signal.aborted) problem.show(errorWords(error));
     }
   };
   button.addEventListener('click', () => {
     const model = chosenWriter();
     if (run !== undefined || model === undefined) return run?.abort();
     run = new AbortController();
-    problem.textContent = '';
+    problem.clear();
     button.textContent = 'Stop';
     void write(model, run.signal).finally(() => {
       run = undefined;
