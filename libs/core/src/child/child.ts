@@ -25,6 +25,13 @@ const frameLimits = { maxHeaderBytes: 16 * 2 ** 20, maxBytes: 256 * 2 ** 20 };
 /** Time to read what an ended child has sent, if its own children keep the channel open. */
 const drainMs = 1000;
 
+/** Writes chunks in one system call, so that the reader wakes up once. */
+function writeTogether(channel: Duplex, chunks: readonly Uint8Array[]): void {
+  channel.cork();
+  for (const chunk of chunks) channel.write(chunk);
+  channel.uncork();
+}
+
 /** A child process and the messages to and from it. */
 export class Child<Sent extends object, Received> {
   /** Resolves once the process has ended and all of its messages are handled. */
@@ -68,7 +75,7 @@ export class Child<Sent extends object, Received> {
     const child: Partial<ChildProcess> = this.#process;
     // `ended` reports a closed channel; the callback prevents a throw here too.
     if (this.#frames === undefined) child.send?.(message, () => {});
-    else for (const chunk of encodeFrame(message)) this.#frames.write(chunk);
+    else writeTogether(this.#frames, encodeFrame(message));
     if (bytes !== undefined && bytes.byteLength > 0) child.stdin?.write(bytes);
   }
 

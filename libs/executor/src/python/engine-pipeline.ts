@@ -53,15 +53,13 @@ export class EnginePipeline implements SteppedPipeline<EngineRow> {
 
   async createRows(request: RowRequest): Promise<EngineRow[]> {
     const { n } = request.input as { n: number };
-    const rows: EngineRow[] = [];
-    try {
-      for (const index of request.indexes ?? Array.from({ length: n }, (_, at) => at))
-        rows.push(await this.#create(request, index));
-      return rows;
-    } catch (error) {
-      for (const row of rows) this.release(row);
-      throw error;
-    }
+    const indexes = request.indexes ?? Array.from({ length: n }, (_, at) => at);
+    const created = await Promise.allSettled(indexes.map((index) => this.#create(request, index)));
+    const rows = created.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    const failure = created.find(({ status }) => status === 'rejected') as PromiseRejectedResult | undefined;
+    if (failure === undefined) return rows;
+    for (const row of rows) this.release(row);
+    throw failure.reason;
   }
 
   settle(): Promise<void> {
