@@ -28,7 +28,7 @@ async function startProxy(target: string): Promise<string> {
   return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
 }
 
-it('the API reference lists routes and tries them out without violating its content security policy', async () => {
+it('the API reference lists routes and answers, tries them out, and fits a phone', async () => {
   const url = await startProxy((await listen(await openTestApi())).url);
   const browser = await launchChromium();
   onTestFinished(() => browser.close());
@@ -46,6 +46,8 @@ it('the API reference lists routes and tries them out without violating its cont
   expect([response.url(), response.status()]).toEqual([`${url}${prefix}/health`, 200]);
   await page.getByText('worker_pool_initialized').first().waitFor();
   await page.getByRole('button', { name: /^POST \/v1\/predict / }).click();
-  await page.getByText('a fox on a green background').first().waitFor();
+  await page.getByText('"is_possible": true').first().waitFor();
+  await page.setViewportSize({ width: 390, height: 844 });
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   expect(faults).toEqual([]);
 });

@@ -59,6 +59,21 @@ it('generates a valid OpenAPI document with every route and valid examples', asy
   ]);
 });
 
+it('every operation has a tag of the document and an operationId of its own that begins with a verb', async () => {
+  const test = await openTestApi();
+  const { paths, tags } = (await (await test.api.request('/openapi.json')).json()) as {
+    paths: Record<string, Record<string, { operationId: string; tags: string[] }>>;
+    tags: { name: string }[];
+  };
+  const operations = Object.values(paths).flatMap((item) => Object.values(item));
+  expect(new Set(operations.flatMap((operation) => operation.tags))).toEqual(new Set(tags.map(({ name }) => name)));
+  const ids = operations.map(({ operationId }) => operationId);
+  expect(new Set(ids).size).toBe(ids.length);
+  const verbs =
+    'submit|create|edit|generate|get|list|count|stream|run|cancel|delete|download|resend|check|pause|resume|restart|forget|drain|sleep|wake|call|retry|drop';
+  expect(ids.filter((id) => !new RegExp(`^(?:${verbs})[A-Z]`).test(id))).toEqual([]);
+});
+
 it('documents the format of stream positions, and no schema for frames', async () => {
   const test = await openTestApi();
   const { paths } = (await (await test.api.request('/openapi.json')).json()) as {
@@ -93,7 +108,7 @@ it('shows the document on a page that loads nothing from other servers', async (
   const page = await (await test.api.request('/docs')).text();
   expect(page).not.toMatch(/https?:/);
   const loaded = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => `/${path}`);
-  expect(loaded).toHaveLength(4);
+  expect(loaded).toHaveLength(5);
   for (const path of ['/docs', ...loaded]) {
     const { status, headers } = await test.api.request(path);
     expect([path, status, headers.get('x-content-type-options')]).toEqual([path, 200, 'nosniff']);

@@ -18,6 +18,8 @@ function pausing(isPaused: boolean, words: { summary: string; description?: stri
   return {
     method: 'post',
     path: `/admin/models/{model}/${verb}`,
+    operationId: `${verb}Model`,
+    tag: 'Admin',
     ...words,
     responses: {
       ...commonErrors,
@@ -37,6 +39,8 @@ function pausing(isPaused: boolean, words: { summary: string; description?: stri
 const restart: Route = {
   method: 'post',
   path: '/admin/models/{model}/restart',
+  operationId: 'restartModel',
+  tag: 'Admin',
   summary: 'Restart the workers of a model, which loads its files anew',
   description:
     'Restarts one worker after the other while the others serve: each requeues its requests with their progress and loads the files. With a single worker, requests wait. If loading fails, that worker retries and the others keep their version. A worker whose models take turns (`MEMORY_BUDGET_MB`) loads the files for its next request.',
@@ -66,6 +70,8 @@ type InUse = Extract<ForgetModelResult, { status: 'in-use' }>;
 const forget: Route = {
   method: 'delete',
   path: '/admin/models/{model}',
+  operationId: 'forgetModel',
+  tag: 'Admin',
   summary: 'Forget a model that no worker serves',
   description:
     'Deletes its name, counters and failed requests; new requests for it get a 404 until a worker publishes the model again. Results of ended requests stay readable until they expire. A model that no worker has served for a day is deleted automatically.',

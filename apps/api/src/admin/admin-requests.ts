@@ -65,7 +65,9 @@ const droppedSchema = z.strictObject({ request_id: z.string(), status: z.literal
 const list: Route = {
   method: 'get',
   path: '/admin/dead-requests',
-  summary: 'Failed requests that were neither retried nor dropped',
+  operationId: 'listDeadRequests',
+  tag: 'Admin',
+  summary: 'List failed requests that were neither retried nor dropped',
   description: `Requests of all owners without their inputs, newest first, at most ${listedPerModel} per model.`,
   responses: { ...commonErrors, 200: jsonAnswer('The current state.', deadRequestListSchema), 403: notAnAdmin },
   async handle(c, { withStore }) {
@@ -94,7 +96,9 @@ const requestFailureSchema = z
 const why: Route = {
   method: 'get',
   path: '/admin/requests/{id}',
-  summary: 'Errors of a request and of its last failed attempt',
+  operationId: 'getRequestFailure',
+  tag: 'Admin',
+  summary: 'Get the errors of a request and of its last failed attempt',
   description: 'For any owner and any state; without the input.',
   responses: { ...requestErrors, 200: jsonAnswer('The current state.', requestFailureSchema), 403: notAnAdmin },
   async handle(c, { withStore }) {
@@ -110,6 +114,8 @@ const why: Route = {
 const retry: Route = {
   method: 'post',
   path: '/admin/dead-requests/{id}/retry',
+  operationId: 'retryDeadRequest',
+  tag: 'Admin',
   summary: 'Retry a failed request',
   description:
     'Creates a new request of the same owner with the same input and timeout, regardless of limits. The failed request stays and names the new one in `retried_as`. A second call returns the same retry.',
@@ -142,6 +148,8 @@ const retry: Route = {
 const drop: Route = {
   method: 'post',
   path: '/admin/dead-requests/{id}/drop',
+  operationId: 'dropDeadRequest',
+  tag: 'Admin',
   summary: 'Remove a failed request now',
   description: 'Deletes the request with its events, images and prompts. Its id returns 410 from then on.',
   responses: {

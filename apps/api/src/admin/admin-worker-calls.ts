@@ -89,6 +89,7 @@ const bodyErrors = {
 };
 
 interface CallOptions<Answer extends z.ZodType> {
+  operationId: string;
   summary: string;
   description: string;
   schema: Answer;
@@ -99,11 +100,13 @@ interface CallOptions<Answer extends z.ZodType> {
 
 function callRoute<Answer extends z.ZodType>(
   command: 'sleep' | 'wake' | 'check_health' | 'memory' | 'rpc',
-  { summary, description, schema, readCall, view }: CallOptions<Answer>,
+  { operationId, summary, description, schema, readCall, view }: CallOptions<Answer>,
 ): Route {
   return {
     method: 'post',
     path: `/admin/workers/{worker}/${command}`,
+    operationId,
+    tag: 'Admin',
     summary,
     description: `${description} An id that no worker has selects all workers whose ids begin with it and a dash: those of one start of the worker program.`,
     ...(readCall && {
@@ -134,6 +137,7 @@ function callRoute<Answer extends z.ZodType>(
 
 export const workerCallRoutes: readonly Route[] = [
   callRoute('sleep', {
+    operationId: 'sleepWorker',
     summary: 'Put a worker to sleep: free the memory of its model',
     description:
       'It first ends its requests and gets no new ones. It stays registered, and loads the model again for its next request.',
@@ -141,12 +145,14 @@ export const workerCallRoutes: readonly Route[] = [
     view: () => ({}),
   }),
   callRoute('wake', {
+    operationId: 'wakeWorker',
     summary: 'Wake a worker: load its model now',
     description: 'Loads the model before the next request. Does nothing if the worker is awake.',
     schema: stateSchema,
     view: () => ({}),
   }),
   callRoute('check_health', {
+    operationId: 'checkWorkerHealth',
     summary: 'Check the health of a worker and its engine',
     description: 'Each device process answers separately.',
     schema: healthSchema,
@@ -158,12 +164,14 @@ export const workerCallRoutes: readonly Route[] = [
     }),
   }),
   callRoute('memory', {
+    operationId: 'getWorkerMemory',
     summary: 'Read the memory use of a worker',
     description: 'Host memory in bytes, without GPU memory.',
     schema: memorySchema,
     view: ({ processBytes = null, engineBytes = null }) => ({ process_bytes: processBytes, engine_bytes: engineBytes }),
   }),
   callRoute('rpc', {
+    operationId: 'callWorker',
     summary: "Call a method of a worker's engine",
     description:
       'For engines in Python that offer methods. The worker calls it between two steps, and waits 4 seconds for its result, which has at most 64 KiB.',

@@ -23,6 +23,8 @@ export const adminWorkerRoutes: readonly Route[] = [
   {
     method: 'post',
     path: '/admin/models/{model}/workers/{worker}/drain',
+    operationId: 'drainWorker',
+    tag: 'Admin',
     summary: 'Drain a worker: give it no new requests',
     description: 'It finishes its requests and then idles until it is resumed or stopped. A restart ends the drain.',
     responses,
@@ -41,6 +43,8 @@ export const adminWorkerRoutes: readonly Route[] = [
   {
     method: 'post',
     path: '/admin/models/{model}/workers/{worker}/resume',
+    operationId: 'resumeWorker',
+    tag: 'Admin',
     summary: 'Resume a drained worker',
     responses: {
       ...responses,

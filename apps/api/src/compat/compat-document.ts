@@ -5,19 +5,20 @@ import { type ApiError, type ErrorView, overloaded, toApiError } from '../http/a
 import { exampleNoModel, type RouteDocument } from '../openapi/api-route.ts';
 import { bodyTooLarge, invalidBody, wrongType } from '../body/read-json-body.ts';
 import { exampleRateLimit } from '../openapi/submit-document.ts';
+import type { Tag } from '../openapi/tags.ts';
 
 type Described = Pick<RouteDocument, 'description' | 'request' | 'responses'>;
 
-/** Describes an answer in the format of another API. */
-export function describeExternalAnswer(description: string, example: object) {
-  return { description, content: { 'application/json': { schema: z.looseObject({}), example } } };
+/** Describes an answer in the format of another API. Recorded answers are the examples of successful ones. */
+export function describeExternalAnswer(description: string, example?: object) {
+  return { description, content: { 'application/json': { schema: z.looseObject({}), ...(example && { example }) } } };
 }
 
 /**
  * Returns helpers that document the routes of another API, with errors in the format of `view` and the path parameters
  * `params`. `refusals` are the errors of submissions that are rejected before anything is stored.
  */
-export function createExternalDocuments(tag: string, view: ErrorView, params: Record<string, z.ZodType>) {
+export function createExternalDocuments(tag: Tag, view: ErrorView, params: Record<string, z.ZodType>) {
   const described = (answers: Readonly<Record<string, ApiError>>) =>
     Object.fromEntries(
       Object.entries(answers).map(([description, error]) => {
@@ -38,9 +39,14 @@ export function createExternalDocuments(tag: string, view: ErrorView, params: Re
     'The body is too large.': bodyTooLarge(1_048_576),
     'The Content-Type is not application/json.': wrongType(''),
   });
-  const route = (method: RouteDocument['method'], path: string, summary: string, more: Described): RouteDocument => {
+  const route = (
+    [method, path]: readonly [RouteDocument['method'], string],
+    operationId: string,
+    summary: string,
+    more: Described,
+  ): RouteDocument => {
     const responses = { ...errors, ...more.responses };
-    return { ...more, method, path, summary, params, tags: [tag], responses };
+    return { ...more, method, path, operationId, tag, summary, params, responses };
   };
   return { route, refusals };
 }

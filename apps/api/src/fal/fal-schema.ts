@@ -196,55 +196,55 @@ const submission = { ...refusals, 422: wrongField };
 const onePath = '/fal/queue/{owner}/{app}/requests/{id}';
 
 export const falDocuments = {
-  submit: route('post', '/fal/queue/{owner}/{app}', 'queue.submit', {
+  submit: route(['post', '/fal/queue/{owner}/{app}'], 'submitFalRequest', 'Submit a request (fal: queue.submit)', {
     description: howTo,
     request: { headers, body, query: webhookQuery },
     responses: {
-      200: json('Accepted and stored.', { status: 'IN_QUEUE', ...exampleUrls, queue_position: 0 }),
+      200: json('Accepted and stored.'),
       ...submission,
     },
   }),
-  status: route('get', `${onePath}/status`, 'queue.status', {
+  status: route(['get', `${onePath}/status`], 'getFalStatus', 'Get the status of a request (fal: queue.status)', {
     request: { query: logs },
     responses: {
-      200: json('Ended; contains `error` and `error_type` unless it succeeded.', {
-        status: 'COMPLETED',
-        ...exampleUrls,
-        logs: [],
-        metrics: { inference_time: 1.52 },
-      }),
-      202: json('Queued or running.', { status: 'IN_PROGRESS', ...exampleUrls, logs: [] }),
+      200: json('Ended; contains `error` and `error_type` unless it succeeded.'),
+      202: json('Queued or running.'),
     },
   }),
-  streamStatus: route('get', `${onePath}/status/stream`, 'queue.streamStatus', {
-    request: { query: logs },
-    responses: {
-      200: events('Every change of the status, until the end.', {
-        status: 'IN_QUEUE',
-        queue_position: 0,
-        ...exampleUrls,
-      }),
+  streamStatus: route(
+    ['get', `${onePath}/status/stream`],
+    'streamFalStatus',
+    'Follow the status of a request (fal: queue.streamStatus)',
+    {
+      request: { query: logs },
+      responses: {
+        200: events('Every change of the status, until the end.', {
+          status: 'IN_QUEUE',
+          queue_position: 0,
+          ...exampleUrls,
+        }),
+      },
     },
-  }),
-  result: route('get', onePath, 'queue.result', {
+  ),
+  result: route(['get', onePath], 'getFalResult', 'Get the result of a request (fal: queue.result)', {
     responses: {
       ...failures,
-      200: json('The images.', exampleResult),
+      200: json('The images.'),
       400: problem('Not ended yet.', 'request_in_progress', 'Request is still in progress'),
     },
   }),
-  cancel: route('put', `${onePath}/cancel`, 'queue.cancel', {
+  cancel: route(['put', `${onePath}/cancel`], 'cancelFalRequest', 'Cancel a request (fal: queue.cancel)', {
     responses: {
-      202: json('Canceled, or will be canceled after the current step.', { status: 'CANCELLATION_REQUESTED' }),
+      202: json('Canceled, or will be canceled after the current step.'),
       400: json('It has ended.', { status: 'ALREADY_COMPLETED', message: 'The request is succeeded.' }),
     },
   }),
-  run: route('post', '/fal/run/{owner}/{app}', 'run', {
+  run: route(['post', '/fal/run/{owner}/{app}'], 'runFalModel', 'Create images and wait for them (fal: run)', {
     description: 'Answers when the request has ended. Disconnecting does not cancel the request.',
     request: { headers, body },
     responses: {
       ...failures,
-      200: json('The images.', exampleResult),
+      200: json('The images.'),
       408: problem(
         'The server stopped waiting, but the request continues: fetch its result from the queue.',
         'still_open',
@@ -253,10 +253,15 @@ export const falDocuments = {
       ...submission,
     },
   }),
-  stream: route('post', '/fal/run/{owner}/{app}/stream', 'stream', {
-    description:
-      'Streams previews, then the result as in `run`. A failure aborts the connection. Disconnecting does not cancel the request.',
-    request: { headers, body },
-    responses: { 200: events('Previews and the result.', exampleResult), ...submission },
-  }),
+  stream: route(
+    ['post', '/fal/run/{owner}/{app}/stream'],
+    'streamFalModel',
+    'Create images and stream previews (fal: stream)',
+    {
+      description:
+        'Streams previews, then the result as in `run`. A failure aborts the connection. Disconnecting does not cancel the request.',
+      request: { headers, body },
+      responses: { 200: events('Previews and the result.', exampleResult), ...submission },
+    },
+  ),
 };

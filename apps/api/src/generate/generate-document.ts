@@ -25,6 +25,8 @@ with which it can fetch the result later. After the request is stored, errors ar
 export const generateDocument: RouteDocument = {
   method: 'post',
   path: '/generate',
+  operationId: 'generateText',
+  tag: 'Chat and text',
   summary: 'Generate a text with its tokens',
   description,
   request: {

@@ -6,9 +6,15 @@ import { storeUnavailable } from '../server/store-guard.ts';
 import type { Api, ApiCall } from '../http/api-env.ts';
 import { type ApiError, modelNotFound, requestGone, requestNotFound, toApiError } from '../http/api-error.ts';
 import { errorBody, errorSchema } from '../http/error-response.ts';
+import type { Tag } from './tags.ts';
 
 /** OpenAPI description of a route. Path parameters that `params` omits are any string. */
-export type RouteDocument = Parameters<typeof createRoute>[0] & { params?: Readonly<Record<string, z.ZodType>> };
+export type RouteDocument = Omit<Parameters<typeof createRoute>[0], 'tags'> & {
+  /** Begins with a verb. Generators name functions after it, so it never changes. */
+  operationId: string;
+  tag: Tag;
+  params?: Readonly<Record<string, z.ZodType>>;
+};
 
 /**
  * Handler of a route. Handlers validate their input themselves, with the schemas of the document: zod-openapi's
@@ -25,11 +31,11 @@ export function routesOf<Name extends string>(
   return (Object.keys(documents) as Name[]).map((name) => ({ ...documents[name], handle: handlers[name] }));
 }
 
-export function addRoute(api: Api, context: ApiContext, { handle, params = {}, ...config }: Route): void {
+export function addRoute(api: Api, context: ApiContext, { handle, tag, params = {}, ...config }: Route): void {
   const names = [...config.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name, params[name!] ?? z.string()]);
   const request =
     names.length === 0 ? config.request : { ...config.request, params: z.object(Object.fromEntries(names)) };
-  const route = createRoute({ ...config, ...(request && { request }) });
+  const route = createRoute({ ...config, tags: [tag], ...(request && { request }) });
   api.openAPIRegistry.registerPath(route);
   api.on(route.method.toUpperCase(), route.getRoutingPath(), (c) => handle(c, context));
 }

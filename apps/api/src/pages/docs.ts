@@ -1,7 +1,10 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { answerStaticText } from '../http/answer-text.ts';
+import { addExamples } from '../openapi/add-examples.ts';
 import { eventSchema } from '../openapi/event-schemas.ts';
+import { introduction } from '../openapi/introduction.ts';
+import { tags } from '../openapi/tags.ts';
 import { markNullableFields } from './nullable-fields.ts';
 import { pageFile, pageHeaders } from './page-file.ts';
 import type { Api } from '../http/api-env.ts';
@@ -14,8 +17,10 @@ const page = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
 <title>Darkroom API</title>
 <link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/style.css">
 <link rel="icon" href="docs/favicon-32x32.png">
 </head>
 <body>
@@ -29,6 +34,9 @@ const page = `<!doctype html>
 // By default, Swagger UI sends the document to a public validator.
 const startScript = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', validatorUrl: null });\n`;
 
+// No route has links, and their empty column makes the page wider than a phone.
+const style = '.swagger-ui .response-col_links { display: none }\n';
+
 const headers = pageHeaders();
 
 /** Adds the OpenAPI document and a page that shows it. The document has all routes that exist on its first request. */
@@ -41,9 +49,9 @@ export function addDocsRoutes(api: Api): void {
     return answerStaticText(c, document, { 'Content-Type': 'application/json' });
   });
   api.get('/docs', (c) => c.html(page, 200, headers));
-  api.get('/docs/start.js', (c) =>
-    c.body(startScript, 200, { ...headers, 'Content-Type': 'text/javascript; charset=utf-8' }),
-  );
+  const texts = { 'start.js': ['text/javascript', startScript], 'style.css': ['text/css', style] } as const;
+  for (const [name, [type, text]] of Object.entries(texts))
+    api.get(`/docs/${name}`, (c) => c.body(text, 200, { ...headers, 'Content-Type': `${type}; charset=utf-8` }));
   for (const name of assets)
     api.get(`/docs/${name}`, async (c) => {
       const file = await pageFile(c, join(directory, name), { ...headers, 'Cache-Control': 'public, max-age=3600' });
@@ -52,21 +60,27 @@ export function addDocsRoutes(api: Api): void {
 }
 
 function openApiDocument(api: Api) {
-  api.openAPIRegistry.registerComponent('securitySchemes', 'key', { type: 'http', scheme: 'bearer' });
+  api.openAPIRegistry.registerComponent('securitySchemes', 'key', {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A key of the server. Servers without keys accept every client.',
+  });
   api.openAPIRegistry.register('RequestEvent', eventSchema);
   const document = api.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
       title: 'Darkroom',
       version: '0.1.0',
-      description: 'Submit a prompt, get an id, watch the image develop, fetch it.',
+      description: introduction,
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     // Relative to the document: a proxy may add a path prefix.
     servers: [{ url: './' }],
+    tags: [...tags],
     // The key is optional: a server may have no keys.
     security: [{}, { key: [] }],
   });
   markNullableFields(document);
+  addExamples(document);
   return document;
 }

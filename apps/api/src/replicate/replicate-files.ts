@@ -48,18 +48,24 @@ const formRefusals = {
 };
 
 const documents = {
-  createFile: route('post', path, 'files.create', {
+  createFile: route(['post', path], 'createReplicateFile', 'Upload an image (Replicate: files.create)', {
     description:
       'Stores an image (PNG, JPEG or WebP) for requests of the same key, for as long as results are stored. `urls.get` can be the `image` or `mask` of any request of that key.',
     request: { body: { required: true, content: { 'multipart/form-data': { schema: form } } } },
     responses: { 201: json('Stored.', example), ...formRefusals },
   }),
-  listFiles: route('get', path, 'files.list', {
+  listFiles: route(['get', path], 'listReplicateFiles', 'List uploaded images (Replicate: files.list)', {
     responses: { 200: json('All files of your key.', pageOf([example])) },
   }),
-  getFile: route('get', byId, 'files.get', { responses: { 200: json('The file.', example) } }),
-  deleteFile: route('delete', byId, 'files.delete', { responses: { 204: { description: 'Deleted.' } } }),
-  download: route('get', `${byId}/download`, 'urls.download', { responses: { 200: image, 206: image } }),
+  getFile: route(['get', byId], 'getReplicateFile', 'Get an uploaded image (Replicate: files.get)', {
+    responses: { 200: json('The file.', example) },
+  }),
+  deleteFile: route(['delete', byId], 'deleteReplicateFile', 'Delete an uploaded image (Replicate: files.delete)', {
+    responses: { 204: { description: 'Deleted.' } },
+  }),
+  download: route(['get', `${byId}/download`], 'downloadReplicateFile', 'Download an uploaded image', {
+    responses: { 200: image, 206: image },
+  }),
 };
 
 export const replicateFileRoutes: readonly Route[] = routesOf(documents, {

@@ -132,23 +132,6 @@ export const replicateError: ErrorView = ({ status, code, message, problems }) =
   };
 };
 
-const exampleUrl = `http://127.0.0.1:8080/replicate/v1/predictions/${exampleId}`;
-const examplePrediction = {
-  id: exampleId,
-  model: 'darkroom/emoji-sd',
-  version: 'emoji-sd',
-  status: 'succeeded',
-  input: { prompt: 'a fox on a green background', width: 128, height: 128, seed: 7 },
-  output: [`https://images.example.org/v1/predict/${exampleId}/images/0`],
-  logs: 'Using seed: 7\n100%|████████████████████| 12/12\n',
-  error: null,
-  metrics: { predict_time: 1.52, total_time: 1.6 },
-  created_at: '2026-11-21T01:40:46.000Z',
-  started_at: '2026-11-21T01:40:46.080Z',
-  completed_at: '2026-11-21T01:40:47.600Z',
-  urls: { get: exampleUrl, cancel: `${exampleUrl}/cancel`, stream: `${exampleUrl}/stream` },
-};
-
 /** Cog version that models report; clients require a string. */
 const cogVersion = '0.1.0';
 /** OpenAPI document of a model's inputs, in the layout that Replicate's tools expect. */
@@ -163,12 +146,12 @@ const openApi = {
     },
   },
 };
-export function versionOf({ id, created }: Pick<ModelCard, 'id' | 'created'>, schema: object = openApi) {
-  return { id, created_at: isoTime(created * 1000), cog_version: cogVersion, openapi_schema: schema };
+export function versionOf({ id, created }: Pick<ModelCard, 'id' | 'created'>) {
+  return { id, created_at: isoTime(created * 1000), cog_version: cogVersion, openapi_schema: openApi };
 }
 
 /** @param root the URL by which the client reached the server. */
-export function modelOf(root: string, card: Pick<ModelCard, 'id' | 'created' | 'pipeline'>, schema?: object) {
+export function modelOf(root: string, card: Pick<ModelCard, 'id' | 'created' | 'pipeline'>) {
   return {
     url: urlBelow(root, `/replicate/v1/models/${replicateOwner}/${card.id}`),
     owner: replicateOwner,
@@ -177,7 +160,7 @@ export function modelOf(root: string, card: Pick<ModelCard, 'id' | 'created' | '
     visibility: 'public',
     is_official: false,
     run_count: 0,
-    latest_version: versionOf(card, schema),
+    latest_version: versionOf(card),
   };
 }
 
@@ -186,14 +169,7 @@ export function pageOf(results: readonly object[]) {
   return { previous: null, next: null, results };
 }
 
-const exampleModel = modelOf(
-  'http://127.0.0.1:8080',
-  { id: 'emoji-sd', created: 1_795_225_246, pipeline: 'StableDiffusionPipeline' },
-  {},
-);
-const exampleVersion = exampleModel.latest_version;
-
-export const { route, refusals } = createExternalDocuments('replicate', replicateError, {
+export const { route, refusals } = createExternalDocuments('Replicate', replicateError, {
   id: z.string().openapi({ example: exampleId }),
   owner: z.string().openapi({ description: 'Any value; ignored.', example: 'darkroom' }),
   name: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
@@ -212,7 +188,6 @@ const headers = z.object({
 const created = {
   201: json(
     'Stored. The status is `starting` until the prediction has ended, because the client takes `processing` for the end.',
-    examplePrediction,
   ),
   ...refusals,
   422: wrongField,
@@ -230,48 +205,90 @@ const model = `${models}/{owner}/{name}`;
 const predictions = '/replicate/v1/predictions';
 
 export const replicateDocuments = {
-  create: route('post', predictions, 'predictions.create, run and stream by version', {
-    description: howTo,
-    request: { headers, body: bodyWith(versionBodySchema) },
-    responses: created,
-  }),
-  createOfModel: route('post', `${model}/predictions`, 'predictions.create, run and stream by model', {
-    request: { headers, body: bodyWith(modelBodySchema) },
-    responses: created,
-  }),
-  get: route('get', `${predictions}/{id}`, 'predictions.get', {
-    responses: { 200: json('The prediction.', examplePrediction) },
-  }),
-  cancel: route('post', `${predictions}/{id}/cancel`, 'predictions.cancel', {
-    description:
-      'Answers when the prediction is canceled, after its current step, or after 5 s. A prediction that has ended does not change.',
-    responses: { 200: json('The prediction.', { ...examplePrediction, status: 'canceled', output: null }) },
-  }),
-  stream: route('get', `${predictions}/{id}/stream`, 'urls.stream', {
-    description:
-      'Events `output` (a URL), `logs` (a progress bar), `error` (a message) and finally `done` (`{}`, or with a `reason`: canceled or error).',
-    request: { headers: z.object({ 'last-event-id': z.string().optional() }) },
-    responses: {
-      200: {
-        description: 'All events, or those after Last-Event-ID.',
-        content: {
-          'text/event-stream': { example: 'event: logs\nid: 3-0\ndata:   8%|█                   | 1/12\ndata: \n\n' },
-        },
-      },
-      422: wrongField,
+  create: route(
+    ['post', predictions],
+    'createReplicatePrediction',
+    'Create a prediction by version (Replicate: predictions.create, run, stream)',
+    {
+      description: howTo,
+      request: { headers, body: bodyWith(versionBodySchema) },
+      responses: created,
     },
+  ),
+  createOfModel: route(
+    ['post', `${model}/predictions`],
+    'createReplicateModelPrediction',
+    'Create a prediction by model (Replicate: predictions.create, run, stream)',
+    {
+      request: { headers, body: bodyWith(modelBodySchema) },
+      responses: created,
+    },
+  ),
+  get: route(
+    ['get', `${predictions}/{id}`],
+    'getReplicatePrediction',
+    'Get a prediction (Replicate: predictions.get)',
+    {
+      responses: { 200: json('The prediction.') },
+    },
+  ),
+  cancel: route(
+    ['post', `${predictions}/{id}/cancel`],
+    'cancelReplicatePrediction',
+    'Cancel a prediction (Replicate: predictions.cancel)',
+    {
+      description:
+        'Answers when the prediction is canceled, after its current step, or after 5 s. A prediction that has ended does not change.',
+      responses: { 200: json('The prediction.') },
+    },
+  ),
+  stream: route(
+    ['get', `${predictions}/{id}/stream`],
+    'streamReplicatePrediction',
+    'Follow a prediction as server-sent events',
+    {
+      description:
+        'Events `output` (a URL), `logs` (a progress bar), `error` (a message) and finally `done` (`{}`, or with a `reason`: canceled or error).',
+      request: { headers: z.object({ 'last-event-id': z.string().optional() }) },
+      responses: {
+        200: {
+          description: 'All events, or those after Last-Event-ID.',
+          content: {
+            'text/event-stream': { example: 'event: logs\nid: 3-0\ndata:   8%|█                   | 1/12\ndata: \n\n' },
+          },
+        },
+        422: wrongField,
+      },
+    },
+  ),
+  models: route(['get', models], 'listReplicateModels', 'List models (Replicate: models.list)', {
+    responses: { 200: json('All models, on one page.') },
   }),
-  models: route('get', models, 'models.list', {
-    responses: { 200: json('All models, on one page.', pageOf([exampleModel])) },
+  model: route(['get', model], 'getReplicateModel', 'Get a model (Replicate: models.get)', {
+    responses: { 200: json('The model.') },
   }),
-  model: route('get', model, 'models.get', { responses: { 200: json('The model.', exampleModel) } }),
-  versions: route('get', `${model}/versions`, 'models.versions.list', {
-    responses: { 200: json('The only version.', pageOf([exampleVersion])) },
-  }),
-  webhookSecret: route('get', '/replicate/v1/webhooks/default/secret', 'webhooks.default.secret.get', {
-    responses: { 200: json('The secret of your key, for `validateWebhook`.', { key: 'whsec_…' }) },
-  }),
-  version: route('get', `${model}/versions/{version}`, 'models.versions.get', {
-    responses: { 200: json('The version.', exampleVersion) },
-  }),
+  versions: route(
+    ['get', `${model}/versions`],
+    'listReplicateVersions',
+    'List the versions of a model (Replicate: models.versions.list)',
+    {
+      responses: { 200: json('The only version.') },
+    },
+  ),
+  webhookSecret: route(
+    ['get', '/replicate/v1/webhooks/default/secret'],
+    'getReplicateWebhookSecret',
+    'Get the secret of webhooks (Replicate: webhooks.default.secret.get)',
+    {
+      responses: { 200: json('The secret of your key, for `validateWebhook`.') },
+    },
+  ),
+  version: route(
+    ['get', `${model}/versions/{version}`],
+    'getReplicateVersion',
+    'Get a version of a model (Replicate: models.versions.get)',
+    {
+      responses: { 200: json('The version.') },
+    },
+  ),
 };

@@ -114,6 +114,8 @@ export const responsesDocuments = {
   create: {
     method: 'post',
     path: '/v1/responses',
+    operationId: 'createResponse',
+    tag: 'Chat and text',
     summary: 'Create a response (OpenAI-compatible)',
     description,
     request: {
@@ -138,6 +140,8 @@ export const responsesDocuments = {
   get: {
     method: 'get',
     path: '/v1/responses/{id}',
+    operationId: 'getResponse',
+    tag: 'Chat and text',
     summary: 'Get a response, or stream its events',
     description: 'Works on any replica, while the request is stored. Disconnecting does not cancel the response.',
     params: { id },
@@ -164,6 +168,8 @@ export const responsesDocuments = {
   inputItems: {
     method: 'get',
     path: '/v1/responses/{id}/input_items',
+    operationId: 'listResponseInputItems',
+    tag: 'Chat and text',
     summary: 'List the input items of a response',
     description: 'Pages of the full conversation before the answer, without instructions.',
     params: { id },
@@ -183,6 +189,8 @@ export const responsesDocuments = {
   inputTokens: {
     method: 'post',
     path: '/v1/responses/input_tokens',
+    operationId: 'countInputTokens',
+    tag: 'Chat and text',
     summary: 'Count the tokens of an input',
     description: 'Validates a body of `POST /v1/responses` and counts its input tokens. Stores nothing.',
     request: { body: bodyDocument },
@@ -198,6 +206,8 @@ export const responsesDocuments = {
   cancel: {
     method: 'post',
     path: '/v1/responses/{id}/cancel',
+    operationId: 'cancelResponse',
+    tag: 'Chat and text',
     summary: 'Cancel a response',
     description:
       'Answers when the request has left the model, after its current step, or after 5 s. A response that has ended does not change.',
@@ -211,6 +221,8 @@ export const responsesDocuments = {
   remove: {
     method: 'delete',
     path: '/v1/responses/{id}',
+    operationId: 'deleteResponse',
+    tag: 'Chat and text',
     summary: 'Delete a response that has ended',
     description:
       'Deletes the request and its results at once. Its bytes still count towards the limit of the key until they would have expired.',

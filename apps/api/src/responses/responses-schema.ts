@@ -33,16 +33,13 @@ const {
   ...textFields
 } = ours;
 
-/** Creates a field for an unsupported feature, which accepts only values without effect. */
-function unsupportedField(values: readonly [unknown, ...unknown[]], reason: string): z.ZodType {
-  const shown = values.map((value) => JSON.stringify(value)).join(' or ');
+/** Creates a field for an unsupported feature, which accepts only the value without effect. */
+function unsupportedField(value: string | number | boolean | null, reason: string) {
+  const shown = JSON.stringify(value);
   return z
-    .unknown()
-    .refine((value) => values.some((each) => JSON.stringify(each) === JSON.stringify(value)), {
-      error: `${shown}: ${reason}`,
-    })
+    .literal(value, { error: `${shown}: ${reason}` })
     .optional()
-    .openapi({ description: `Only ${shown}: ${reason}.`, enum: [...new Set([...values, null])] });
+    .openapi({ description: `Only ${shown}: ${reason}.` });
 }
 
 const logprobsIncludable = 'message.output_text.logprobs';
@@ -78,19 +75,19 @@ const ownFields = {
     .optional()
     .openapi({ description: 'Only with `stream: true`; events are not padded.' }),
   ...responseFormFields,
-  logprobs: unsupportedField([false], `send include: ["${logprobsIncludable}"] instead`),
+  logprobs: unsupportedField(false, `send include: ["${logprobsIncludable}"] instead`),
   top_logprobs: topLogprobs,
-  n: unsupportedField([1], 'a response has one text'),
-  max_tokens: unsupportedField([null], 'send max_output_tokens instead'),
+  n: unsupportedField(1, 'a response has one text'),
+  max_tokens: unsupportedField(null, 'send max_output_tokens instead'),
   include: z
     .array(z.enum(includables, { error: `one of ${includables.join(', ')}` }), { error: 'a list' })
     .optional()
     .openapi({
       description: `\`${logprobsIncludable}\`: log probabilities of each token and of \`top_logprobs\` alternatives. \`${includables[0]}\`: no effect; accepted because some clients always send it.`,
     }),
-  truncation: unsupportedField(['disabled'], 'a conversation is never truncated'),
-  conversation: unsupportedField([null], 'send previous_response_id instead'),
-  prompt: unsupportedField([null], 'prompt templates are not supported, send input instead'),
+  truncation: unsupportedField('disabled', 'a conversation is never truncated'),
+  conversation: unsupportedField(null, 'send previous_response_id instead'),
+  prompt: unsupportedField(null, 'prompt templates are not supported, send input instead'),
 };
 
 /** Loose: unknown fields are ignored. */

@@ -19,6 +19,8 @@ const positionExpected = 'the id of an event, such as 7-0';
 export const eventsRoute: Route = {
   method: 'get',
   path: '/v1/predict/{id}/events',
+  operationId: 'streamEvents',
+  tag: 'Requests',
   summary: 'Follow a request as server-sent events',
   description: `All events of the request from the first, or those after \`Last-Event-ID\`, and new ones as they come; on any
 replica, and after the end until the request expires. The schema \`RequestEvent\` lists the events: its \`type\` and \`id\` are the fields \`event\` and

@@ -25,7 +25,9 @@ export function healthRoute({ withStore, pools, models, clock }: ApiContext): Ro
   return {
     method: 'get',
     path: '/health',
-    summary: 'Health of the API and its workers',
+    operationId: 'getHealth',
+    tag: 'Health',
+    summary: 'Check the health of the API and its workers',
     responses: {
       200: jsonAnswer(
         'The API works. `degraded`: no worker is ready, one is still loading, or a model failed to load.',

@@ -21,6 +21,8 @@ const file = { schema: { type: 'string' as const, format: 'binary' } };
 export const imageRoute: Route = {
   method: 'get',
   path: '/v1/predict/{id}/images/{index}',
+  operationId: 'getImage',
+  tag: 'Images',
   summary: 'Get an image',
   description: `The bytes of an image, as soon as it is done and until the request expires. On a server with keys the \`url\`s in
 answers are signed links: \`expires\` and \`signature\` open this one image without a key until the request expires.`,

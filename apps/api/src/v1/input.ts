@@ -12,6 +12,8 @@ const file = { schema: { type: 'string' as const, format: 'binary' } };
 export const inputRoute: Route = {
   method: 'get',
   path: '/v1/predict/{id}/inputs/{name}',
+  operationId: 'getInputImage',
+  tag: 'Images',
   summary: 'Get an input image of a request',
   description:
     'An input image as the model gets it: `image` and `mask` of an image request have the output size, the mask is grey and white where to paint; `image-0`, `image-1` and so on are the images of messages. Stored as long as the prompt.',

@@ -7,6 +7,8 @@ import { modelListSchema, modelSchema } from '../openapi/api-schemas.ts';
 export const modelsRoute: Route = {
   method: 'get',
   path: '/v1/models',
+  operationId: 'listModels',
+  tag: 'Models',
   summary: 'List models with their capabilities',
   responses: { ...commonErrors, 200: jsonAnswer('All models.', modelListSchema) },
   handle: async (c, context) => c.json({ object: 'list', data: await listViews(context) }, 200),
@@ -15,6 +17,8 @@ export const modelsRoute: Route = {
 export const modelRoute: Route = {
   method: 'get',
   path: '/v1/models/{id}',
+  operationId: 'getModel',
+  tag: 'Models',
   summary: 'Get a model with its capabilities',
   responses: { ...commonErrors, 200: jsonAnswer('The model.', modelSchema), 404: noSuchModel },
   async handle(c, context) {

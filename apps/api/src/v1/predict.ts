@@ -22,6 +22,8 @@ const location = { Location: { description: 'Where to poll.', schema: { type: 's
 export const predictRoute: Route = {
   method: 'post',
   path: '/v1/predict',
+  operationId: 'submitRequest',
+  tag: 'Requests',
   summary: 'Submit a request for images or texts',
   description: `Answers at once with an id to poll, or to follow as events. The schema of the body depends on the kind of its model (\`kind\` in
 \`/v1/models\`): \`ImageRequest\` or \`TextRequest\`.

@@ -26,6 +26,8 @@ const pollEveryS = 1;
 export const requestRoute: Route = {
   method: 'get',
   path: '/v1/predict/{id}',
+  operationId: 'getRequest',
+  tag: 'Requests',
   summary: 'Get the status and result of a request',
   description:
     'With `Accept: text/plain` a request of one text returns its text from the start, as for `POST /v1/predict`, also while it is generated.',
@@ -70,6 +72,8 @@ export const requestRoute: Route = {
 export const cancelRoute: Route = {
   method: 'delete',
   path: '/v1/predict/{id}',
+  operationId: 'cancelRequest',
+  tag: 'Requests',
   summary: 'Cancel a request',
   responses: {
     ...requestErrors,

@@ -120,7 +120,9 @@ export function statusRoute({ withStore, clock, models }: ApiContext): Route {
   return {
     method: 'get',
     path: '/status',
-    summary: 'Workers, queues, rates and failures',
+    operationId: 'getStatus',
+    tag: 'Health',
+    summary: 'Get the state of workers and queues',
     description:
       'For operators and dashboards without Prometheus. Covers the full system for every owner; shows no request ids.',
     responses: { ...commonErrors, 200: jsonAnswer('The current state.', statusSchema) },

@@ -44,7 +44,9 @@ export const webhookSecretSchema = z
 export const deliveriesRoute: Route = {
   method: 'get',
   path: '/v1/webhooks/deliveries',
-  summary: 'Webhooks that were not delivered',
+  operationId: 'listFailedWebhooks',
+  tag: 'Webhooks',
+  summary: 'List webhooks that were not delivered',
   description: `Newest first. A failed delivery has used up its attempts, or its receiver answered 410; it is stored for a week. A
 pending one waits for its next attempt. Successful deliveries are not stored.`,
   request: {
@@ -69,6 +71,8 @@ pending one waits for its next attempt. Successful deliveries are not stored.`,
 export const resendRoute: Route = {
   method: 'post',
   path: '/v1/webhooks/deliveries/{id}/resend',
+  operationId: 'resendWebhook',
+  tag: 'Webhooks',
   summary: 'Send a failed webhook again',
   description: 'Restarts its attempts. The message stays the same: same `webhook-id`, same body.',
   params: { id: z.string().openapi({ example: exampleId }) },
@@ -94,7 +98,9 @@ export const resendRoute: Route = {
 export const webhookSecretRoute: Route = {
   method: 'get',
   path: '/v1/webhooks/secret',
-  summary: 'The secret that your webhooks are signed with',
+  operationId: 'getWebhookSecret',
+  tag: 'Webhooks',
+  summary: 'Get the secret that your webhooks are signed with',
   description: `For a library of [Standard Webhooks](https://www.standardwebhooks.com), which uses it to verify that a message came from
 this server and is not replayed.`,
   responses: { ...commonErrors, 200: jsonAnswer('The secret of your key.', webhookSecretSchema) },

@@ -84,6 +84,8 @@ const badImage = describeErrorAnswer(
 export const imagesEditsDocument: RouteDocument = {
   method: 'post',
   path: '/v1/images/edits',
+  operationId: 'editImage',
+  tag: 'Images',
   summary: 'Edit an image (OpenAI-compatible)',
   description: `Like \`POST /v1/images/generations\`, with an input image: \`image\` as a file of a form; or in JSON \`images\`, a list of one
 \`{"image_url"}\` with a data URL or an https URL. \`takes\` in \`/v1/models\` shows which models accept images.
@@ -116,6 +118,8 @@ Streams have the events \`image_edit.partial_image\` and \`image_edit.completed\
 export const imagesVariationsDocument: RouteDocument = {
   method: 'post',
   path: '/v1/images/variations',
+  operationId: 'createImageVariations',
+  tag: 'Images',
   summary: 'Create variations of an image (OpenAI-compatible)',
   description:
     'Like `POST /v1/images/edits`, without a mask; the prompt is optional. `strength` sets how much the variations differ from the image.',

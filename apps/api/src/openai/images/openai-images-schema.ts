@@ -94,6 +94,8 @@ with which it can fetch the result later. After the request is stored, errors ar
 export const imagesGenerationsDocument: RouteDocument = {
   method: 'post',
   path: '/v1/images/generations',
+  operationId: 'createImages',
+  tag: 'Images',
   summary: 'Create images (OpenAI-compatible)',
   description,
   request: {

@@ -127,6 +127,7 @@ const chunk = (choice: string) =>
 export const chatCompletionsRoute: Route = {
   ...textDocument({
     path: '/v1/chat/completions',
+    operationId: 'createChatCompletion',
     summary: 'Answer chat messages (OpenAI-compatible)',
     description: "For OpenAI's SDKs and text models: a view of a request such as `POST /v1/predict` creates.",
     body: {

@@ -135,6 +135,7 @@ const chunk = (choice: string) =>
 export const completionsRoute: Route = {
   ...textDocument({
     path: '/v1/completions',
+    operationId: 'createCompletion',
     summary: 'Continue a text (OpenAI-compatible)',
     description: `For OpenAI's SDKs and text models: a view of a request such as \`POST /v1/predict\` creates. No chat template is applied.
 \`max_tokens\` defaults to the model's value.`,

@@ -120,6 +120,7 @@ export function answerFields(object: string, idPrefix: string) {
 
 interface TextDocument {
   path: string;
+  operationId: string;
   summary: string;
   description: string;
   body: { schema: z.ZodType; example: object };
@@ -139,10 +140,12 @@ The headers are sent with the first chunk or heartbeat. Errors before that have 
 with which it can fetch the result later. After the request is stored, errors are 422, never 5xx, so that SDKs do not send it again.`;
 
 export function textDocument(options: TextDocument): RouteDocument {
-  const { path, summary, description, body, answer, stream } = options;
+  const { path, operationId, summary, description, body, answer, stream } = options;
   return {
     method: 'post',
     path,
+    operationId,
+    tag: 'Chat and text',
     summary,
     description: `${description}\n${sharedDescription}`,
     request: {
