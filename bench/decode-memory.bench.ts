@@ -1,4 +1,4 @@
-/** Memory and CPU time of decoding a large image at once and in tiles (docs/models.md, "Large images"). */
+/** Memory and CPU time of decoding a large image at once and in tiles (docs/serving-models.md, "Large images"). */
 import { execFileSync } from 'node:child_process';
 import { it } from 'vitest';
 import { publish } from './publish.ts';

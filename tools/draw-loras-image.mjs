@@ -1,4 +1,4 @@
-// Draws docs/images/loras.png for docs/models.md: prompts with the bundled model's LoRAs, all rows in one batch.
+// Draws docs/images/loras.png for docs/image-models.md: prompts with the bundled model's LoRAs, all rows in one batch.
 // After `npm run build`: node tools/draw-loras-image.mjs
 import { loadPipeline } from '@darkroom/diffusion';
 import sharp from 'sharp';

@@ -57,11 +57,11 @@ export const workerSettings = {
     doc: 'Directory of the model: diffusers ONNX layout for images, Optimum or transformers.js layout for text.',
   }),
   modelDirs: worker('MODEL_DIRS', modelDirectories, {
-    doc: 'Several models in one worker, instead of `MODEL_DIR`, each served under the name of its directory: [models.md](models.md#many-on-one-machine).',
+    doc: 'Several models in one worker, instead of `MODEL_DIR`, each served under the name of its directory: [serving-models.md](serving-models.md#many-on-one-machine).',
   }),
   memoryBudgetMb: worker('MEMORY_BUDGET_MB', wholeNumber(1, 16_777_216, 'MB'), {
     absent: 'none: all models are loaded at the start and stay in memory',
-    doc: 'Memory budget of all models of `MODEL_DIRS` together; GPU memory if `DEVICE` begins with a GPU. Models are loaded on demand, and the least recently used are evicted: [models.md](models.md#many-on-one-machine). Applies to each of `NUM_WORKER_PROCESSES`.',
+    doc: 'Memory budget of all models of `MODEL_DIRS` together; GPU memory if `DEVICE` begins with a GPU. Models are loaded on demand, and the least recently used are evicted: [serving-models.md](serving-models.md#many-on-one-machine). Applies to each of `NUM_WORKER_PROCESSES`.',
   }),
   modelId: worker('MODEL_ID', modelId, {
     computed: 'the name of the directory, or of the module of `EXECUTOR` or `MODULE`',
@@ -81,7 +81,7 @@ export const workerSettings = {
   }),
   safetyChecker: workerAndModel('SAFETY_CHECKER', oneOf(['auto', 'off', 'refuse']), {
     default: 'auto',
-    doc: "Use of a model's `safety_checker`: `auto` blacks out flagged images and reports it; `refuse` fails their requests; `off` does not load it: [models.md](models.md#images-that-are-checked).",
+    doc: "Use of a model's `safety_checker`: `auto` blacks out flagged images and reports it; `refuse` fails their requests; `off` does not load it: [image-models.md](image-models.md#images-that-are-checked).",
   }),
   judge: worker('JUDGE', moduleChoice, {
     absent: 'none: no moderation',
