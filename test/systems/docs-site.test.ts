@@ -1,8 +1,9 @@
 /** The site that `npm run docs` builds from docs/. */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { appendFile, cp, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
 
@@ -52,3 +53,13 @@ it('docs/README.md lists every page once', async () => {
   const listed = [...index.matchAll(/^- \[[^\]]+\]\((?<page>[\w-]+\.md)\): /gm)].map(({ groups }) => groups!['page']!);
   expect(listed.toSorted()).toEqual(pages.toSorted());
 });
+
+it.each(['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'bench/README.md', 'tools/export/README.md'])(
+  '%s links to existing files',
+  async (name) => {
+    const text = await readFile(join(root, name), 'utf8');
+    const links = [...text.matchAll(/\]\((?<path>[^):#]+)(?:#[^)]*)?\)/g)].map(({ groups }) => groups!['path']!);
+    const missing = links.filter((path) => !existsSync(join(root, dirname(name), path)));
+    expect([links.length > 0, missing]).toEqual([true, []]);
+  },
+);

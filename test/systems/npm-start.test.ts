@@ -130,7 +130,14 @@ it.each([
 });
 
 it('sets the REDIS_URL of the local socket or a Redis server in every documented worker command', () => {
-  const documents = ['README.md', 'docs/executors.md', 'docs/judges.md', 'docs/upstreams.md', 'docs/operations.md'];
+  const documents = [
+    'README.md',
+    'docs/models.md',
+    'docs/executors.md',
+    'docs/judges.md',
+    'docs/upstreams.md',
+    'docs/operations.md',
+  ];
   for (const file of documents) {
     const blocks = readFileSync(join(root, file), 'utf8').matchAll(/```sh\n(.*?)```/gs);
     for (const [, code = ''] of blocks) {
