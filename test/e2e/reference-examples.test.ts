@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import Ajv from 'ajv/dist/2020.js';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { answerExamples } from '../../apps/api/src/openapi/answer-examples.ts';
 import { introduction } from '../../apps/api/src/openapi/introduction.ts';
@@ -21,10 +21,10 @@ interface Document {
   paths: Record<string, Record<string, { operationId: string; responses: Record<string, { content?: object }> }>>;
 }
 let document: Document;
-let ajv: Ajv;
+let ajv: Ajv2020;
 beforeAll(async () => {
   document = (await (await fetch(`${system.url}/openapi.json`)).json()) as Document;
-  ajv = new Ajv({ strict: false, validateFormats: false });
+  ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, 'darkroom');
 });
 
