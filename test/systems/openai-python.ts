@@ -1,18 +1,13 @@
-/** Installs a fixed version of OpenAI's Python SDK under .darkroom, apart from the system's packages, and runs it. */
+/** Runs a fixed version of OpenAI's Python SDK. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { installPythonPackages } from './python-packages.ts';
 
-const version = '3.54.0';
-const directory = new URL(`../../.darkroom/openai-python-${version}/`, import.meta.url).pathname;
+let directory = '';
 
-/** Installs the SDK if it is missing. Needs `python3` with pip; the first run downloads from PyPI. */
+/** Installs the SDK if it is missing. */
 export async function installOpenaiPython(): Promise<void> {
-  if (existsSync(join(directory, `openai-${version}.dist-info`))) return;
-  const target = ['--target', directory, `openai==${version}`];
-  const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore'];
-  await promisify(execFile)('python3', ['-m', 'pip', 'install', ...quiet, ...target]);
+  directory = await installPythonPackages('openai==3.54.0');
 }
 
 /** Runs a Python program whose SDK calls the API at `url`. Returns the program's stdout. */

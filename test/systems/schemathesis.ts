@@ -1,23 +1,13 @@
-/**
- * Schemathesis, the property-based tester for OpenAPI, at a fixed version in a directory under .darkroom, separate from
- * the machine's Python packages.
- */
-import { execFile, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+/** Runs a fixed version of Schemathesis, the property-based tester for OpenAPI. */
+import { spawn } from 'node:child_process';
+import { installPythonPackages } from './python-packages.ts';
 
-const version = '4.32.5';
-const directory = new URL(`../../.darkroom/schemathesis-${version}/`, import.meta.url).pathname;
 const configFile = new URL('schemathesis.toml', import.meta.url).pathname;
-const outputLimitBytes = 64 * 1024 * 1024;
+let directory = '';
 
-/** Installs Schemathesis if missing. Needs `python3` with pip, and PyPI the first time. */
+/** Installs Schemathesis if it is missing. */
 export async function installSchemathesis(): Promise<void> {
-  if (existsSync(join(directory, `schemathesis-${version}.dist-info`))) return;
-  const target = ['--target', directory, `schemathesis==${version}`];
-  const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore'];
-  await promisify(execFile)('python3', ['-m', 'pip', 'install', ...quiet, ...target], { maxBuffer: outputLimitBytes });
+  directory = await installPythonPackages('schemathesis==4.32.5');
 }
 
 export interface SchemathesisRun {

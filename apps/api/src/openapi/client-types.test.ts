@@ -1,27 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import openapiTS, { astToString } from 'openapi-typescript';
 import { expect, it } from 'vitest';
+import { pythonTypes, type Schema } from '../testing/python-types.ts';
 import { openTestApi } from '../testing/test-api.ts';
 
 const client = '../../../../libs/client/src';
+const pythonClient = '../../../../clients/python/src/darkroom_client';
 const header = '// Generated from /openapi.json by `npm run generate`. Do not edit.\n/* oxlint-disable max-lines */\n';
-/** Schemas that the client uses; the schemas that they reference are included. */
-const used = [
-  'ImageRequest',
-  'TextRequest',
-  'Accepted',
-  'Cancel',
-  'Request',
-  'Model',
-  'RequestEvent',
-  'Status',
-  'DeadRequestList',
-];
+/** Schemas that both clients use; the schemas that they reference are included. */
+const usedByBoth = ['ImageRequest', 'TextRequest', 'Accepted', 'Cancel', 'Request', 'Model', 'RequestEvent'];
+/** Schemas that the TypeScript client uses. */
+const used = [...usedByBoth, 'Status', 'DeadRequestList'];
 
-type Document = { components: { schemas: Record<string, object> } };
+type Document = { components: { schemas: Record<string, Schema> } };
 
 /** Returns the schemas with these names and all that they reference. */
-function schemasOf({ components }: Document, names: readonly string[]): Record<string, object> {
+function schemasOf({ components }: Document, names: readonly string[]): Record<string, Schema> {
   const found = new Set(names);
   for (const name of found)
     for (const [, reference] of JSON.stringify(components.schemas[name]).matchAll(/"#\/components\/schemas\/(\w+)"/g))
@@ -59,6 +53,12 @@ it('the types of the client are those of the OpenAPI document; `npm run generate
     rootTypesKeepCasing: true,
   });
   await expect(`${header}${tidyComments(astToString(types))}`).toMatchFileSnapshot(`${client}/api-types.ts`);
+});
+
+it('the types of the Python client are those of the OpenAPI document; `npm run generate` updates them', async () => {
+  const { api } = await openTestApi();
+  const document = (await (await api.request('/openapi.json')).json()) as Document;
+  await expect(pythonTypes(schemasOf(document, usedByBoth))).toMatchFileSnapshot(`${pythonClient}/api_types.py`);
 });
 
 it('the client, which has no dependency on other packages, contains a copy of the text log of libs/core', async () => {
