@@ -190,8 +190,8 @@ describe.each(['blocking', 'async'])('the %s client, while its API is killed and
     expect(types).toEqual(['queued', 'started', 'image', 'succeeded']);
     expect(withoutPreviews(result.again)).toEqual(withoutPreviews(seen));
     expect(result.images.map(({ data }) => data)).toEqual([seen.find(({ type }) => type === 'image')!.data]);
-    // At first, twice again, and once for the comparison.
-    expect(result.streams_opened).toBeGreaterThanOrEqual(4);
+    // At first, again after the kill, and for the comparison. A stop comes too late if the image is done by then.
+    expect(result.streams_opened).toBeGreaterThanOrEqual(3);
   }, 120_000);
 
   it('resumes a stream of a text without lost or repeated text', async () => {

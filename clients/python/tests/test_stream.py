@@ -186,7 +186,7 @@ def test_reconnects_if_a_connection_falls_silent_or_never_answers(
     connect: Connect, server: ScriptedServer, waits: list[float]
 ) -> None:
     server.script(events(FRAMES[0], "hang"), hang, HONEST)
-    assert_everything(connect(server.url, silence_s=0.5).collect("tiny-1"))
+    assert_everything(connect(server.url, silence_s=0.5, timeout_s=600).collect("tiny-1"))
 
 
 @pytest.mark.parametrize("ending", ["end", "cut", "reset"])

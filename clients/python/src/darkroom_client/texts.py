@@ -78,8 +78,8 @@ class TextReader:
             common = {name: event[name] for name in ("id", "request_id", "timestamp", "index")}
             for delta in _new_deltas(text, common, text.end):
                 yield delta
-            if text.start == 0:
-                complete = text.slice(0, text.end)
+            complete = text.slice(text.start, text.end)
+        # Without its first part, a text has fewer bytes.
         if complete is None or len(complete.encode("utf-8", "surrogatepass")) != event["bytes"]:
             complete = await self._fetch(index)
         if complete is not None:
