@@ -1,6 +1,5 @@
 /** Clients that common generators make from /openapi.json, against a running system. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -8,35 +7,21 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { installPythonPackages } from './python-packages.ts';
 
 const run = promisify(execFile);
 const root = new URL('../../', import.meta.url).pathname;
 const programs = join(root, 'test/systems/generated-clients');
-const generator = { name: 'openapi-python-client', version: '0.29.1' };
-const python = join(root, `.darkroom/${generator.name}-${generator.version}`);
 
 let system: System;
+/** The directory of the Python generator. */
+let python = '';
 beforeAll(async () => {
   // PyPI may be slow.
-  await installGenerator();
+  python = await installPythonPackages('openapi-python-client==0.29.1');
   system = await startSystem();
 }, 600_000);
 afterAll(() => stopSystem(system));
-
-/** Installs the Python generator if it is missing, apart from the system's packages. Needs `python3` with pip. */
-async function installGenerator(): Promise<void> {
-  if (existsSync(join(python, `openapi_python_client-${generator.version}.dist-info`))) return;
-  const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore'];
-  await run('python3', [
-    '-m',
-    'pip',
-    'install',
-    ...quiet,
-    '--target',
-    python,
-    `${generator.name}==${generator.version}`,
-  ]);
-}
 
 /** Creates a directory with the document, below `parent`, whose packages programs in it can import. */
 async function createDirectory(parent: string): Promise<string> {
