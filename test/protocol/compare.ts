@@ -104,6 +104,10 @@ function compareRequest(same: Same, snapshot: Snapshot, state: State, history: H
     log.length === 1 ? [] : log.map((_type, index) => `${index + 1}-0`),
   );
   same(`${id} sequence`, Number(fields['sequence']), log.length);
+  if (isEnded) {
+    const listedUntil = pairsOf(snapshot, `expiring:${owners[0]}`)[id];
+    same(`${id} is listed until it expires`, listedUntil, fields['expiresAtMs']);
+  }
   for (const name of [`request:${id}`, `input:${id}`, `events:${id}`, `output:${id}:0`]) {
     const ttlMs = snapshot[name]?.[0];
     if (ttlMs !== undefined) same(`${name} has a TTL`, ttlMs > 0, isEnded);
@@ -129,6 +133,11 @@ function compareQueue(same: Same, snapshot: Snapshot, state: State): void {
   same('owners', Number(shares['owners'] ?? 0), fresh.length > 0 ? 1 : 0);
   same('cost of the queue', Number(shares['cost'] ?? 0), queue.length);
   same('open', pairsOf(snapshot, 'open'), open.length > 0 ? { [owners[0]!]: String(open.length) } : {});
+  const admitted = requests.flatMap(({ phase }, request) => (phase === 'none' ? [] : [request]));
+  for (const name of [`listed:${owners[0]}`, `expiring:${owners[0]}`]) {
+    same(name, members(name).toSorted(), idsOf(admitted));
+    if (admitted.length > 0) same(`${name} has a TTL`, snapshot[name]![0] > 0, true);
+  }
   const kept = snapshot[`bytes:${owners[0]}`];
   const total = Number(pairsOf(snapshot, `bytes:${owners[0]}`)['total'] ?? 0);
   same('stored bytes', total, storedBytes(snapshot));

@@ -20,6 +20,8 @@ const ofRequests: [string, Kind][] = [
 const ofOwners: [string, Kind][] = [
   ['queued:$', 'zset'],
   ['bytes:$', 'hash'],
+  ['listed:$', 'zset'],
+  ['expiring:$', 'zset'],
 ];
 const ofWorkers: [string, Kind][] = [
   ['worker:$', 'hash'],

@@ -121,7 +121,7 @@ it('answers unknown routes and methods in the standard error format', async () =
   const missing = await test.api.request('/v2/predict');
   expect([missing.status, errorSchema.parse(await missing.json()).error.code]).toEqual([404, 'route_not_found']);
   for (const [path, method, allow] of [
-    ['/v1/predict', 'GET', 'POST'],
+    ['/v1/predict', 'PUT', 'POST, GET, HEAD'],
     ['/v1/models', 'POST', 'GET, HEAD'],
     ['/v1/responses/input_tokens', 'PUT', 'POST'],
     ['/v1/predict/tiny-00000000000000000000000000', 'PUT', 'GET, HEAD, DELETE'],

@@ -33,6 +33,7 @@ import { eventsRoute } from './v1/events.ts';
 import { healthRoute } from './v1/health.ts';
 import { imageRoute } from './v1/image.ts';
 import { inputRoute } from './v1/input.ts';
+import { listRoute } from './v1/list.ts';
 import { modelRoute, modelsRoute } from './v1/models.ts';
 import { predictRoute } from './v1/predict.ts';
 import { cancelRoute, requestRoute } from './v1/request.ts';
@@ -76,6 +77,7 @@ export function createApp(deps: ApiDeps): Api {
 function routesOf(context: ApiContext): readonly Route[] {
   return [
     predictRoute,
+    listRoute,
     requestRoute,
     cancelRoute,
     eventsRoute,

@@ -51,6 +51,9 @@ export interface ViewOfKind {
 /** A request, as returned by `get`. Requests for images have `images`, for texts `texts`; narrow the type by `kind`. */
 export type RequestView<Kind extends RequestKind = RequestKind> = ViewOfKind[Kind];
 
+/** A request in a list. `images`: finished ones, only of a request for images. Times are ISO 8601. */
+export interface RequestSummary extends Api.RequestSummary {}
+
 /** The state of a request. */
 export type RequestStatus = RequestView['status'];
 /** The terminal states of a request. */

@@ -348,6 +348,12 @@ export interface components {
         Request: components["schemas"]["ImageStatus"] | components["schemas"]["TextStatus"];
         Model: components["schemas"]["ImageModel"] | components["schemas"]["TextModel"];
         RequestEvent: components["schemas"]["QueuedEvent"] | components["schemas"]["StartedEvent"] | components["schemas"]["LoadingEvent"] | components["schemas"]["FailedEvent"] | components["schemas"]["CanceledEvent"] | components["schemas"]["ExpiredEvent"] | components["schemas"]["ImageProgressEvent"] | components["schemas"]["ImageChunkEvent"] | components["schemas"]["ImagesSucceededEvent"] | components["schemas"]["TextProgressEvent"] | components["schemas"]["DeltaEvent"] | components["schemas"]["SnapshotEvent"] | components["schemas"]["ResetEvent"] | components["schemas"]["TextEndEvent"] | components["schemas"]["TextsSucceededEvent"];
+        RequestPage: {
+            object: "list";
+            data: components["schemas"]["RequestSummary"][];
+            /** Value of `cursor` for the next page; null after the last. */
+            next_cursor: string | null;
+        };
         Status: {
             /** Format: date-time */
             time: string;
@@ -401,6 +407,8 @@ export interface components {
              * Time until which the results can be fetched; null while open.
              */
             expires_at: string | null;
+            /** True if it is retained for longer than other requests. */
+            is_pinned: boolean;
             /** Requests ahead of this one; null once it runs. */
             queue_position: number | null;
             /**
@@ -541,6 +549,8 @@ export interface components {
              * Time until which the results can be fetched; null while open.
              */
             expires_at: string | null;
+            /** True if it is retained for longer than other requests. */
+            is_pinned: boolean;
             /** Requests ahead of this one; null once it runs. */
             queue_position: number | null;
             /**
@@ -1133,6 +1143,44 @@ export interface components {
             /** One per finished text. */
             finish_reasons: ("stop" | "length")[];
         };
+        RequestSummary: {
+            /** @example emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe */
+            request_id: string;
+            /** @example image */
+            kind: string;
+            model: string;
+            status: "queued" | "running" | "succeeded" | "failed" | "canceled" | "expired";
+            /** Running, and will be canceled at its next step. */
+            is_canceling: boolean;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            ended_at: string | null;
+            /**
+             * Format: date-time
+             * Time until which the results can be fetched; null while open.
+             */
+            expires_at: string | null;
+            /** True if it is retained for longer than other requests. */
+            is_pinned: boolean;
+            /**
+             * The first 300 characters of the prompt; omitted if the server does not store prompts, or the prompt is
+             * token ids.
+             */
+            prompt?: string;
+            /** Images or texts that it has once it has succeeded. */
+            output_count: number;
+            /** Finished images; only of an image request. */
+            images?: components["schemas"]["Image"][];
+            error?: components["schemas"]["Failure"];
+            urls: {
+                self: string;
+                events: string;
+                cancel: string;
+            };
+        };
         WorkerStatus: {
             id: string;
             model: string;
@@ -1276,6 +1324,7 @@ export type Cancel = components['schemas']['Cancel'];
 export type Request = components['schemas']['Request'];
 export type Model = components['schemas']['Model'];
 export type RequestEvent = components['schemas']['RequestEvent'];
+export type RequestPage = components['schemas']['RequestPage'];
 export type Status = components['schemas']['Status'];
 export type DeadRequestList = components['schemas']['DeadRequestList'];
 export type ImageStatus = components['schemas']['ImageStatus'];
@@ -1297,6 +1346,7 @@ export type SnapshotEvent = components['schemas']['SnapshotEvent'];
 export type ResetEvent = components['schemas']['ResetEvent'];
 export type TextEndEvent = components['schemas']['TextEndEvent'];
 export type TextsSucceededEvent = components['schemas']['TextsSucceededEvent'];
+export type RequestSummary = components['schemas']['RequestSummary'];
 export type WorkerStatus = components['schemas']['WorkerStatus'];
 export type QueueStatus = components['schemas']['QueueStatus'];
 export type DeadRequest = components['schemas']['DeadRequest'];

@@ -5,12 +5,14 @@ import {
   isEnded,
   type Model,
   type Image,
+  type RequestSummary,
   type RequestView,
 } from './answers.ts';
 import { ClientError, isResponseLost } from './client-error.ts';
 import { requestPath, retrying, sendForJson } from './http.ts';
 import { type Call, type ClientOptions, type SignalOptions, type SubmitOptions, withDefaults } from './options.ts';
 import { fetchInput, fetchImage } from './images.ts';
+import { listRequests, type ListOptions } from './list-requests.ts';
 import type { AnyRequestId, ImageRequest, RequestKind, TextRequest } from './requests.ts';
 import type { RequestEvent } from './stream-event.ts';
 import { streamRequest } from './stream.ts';
@@ -67,6 +69,13 @@ export function createClient(options: ClientOptions) {
       id: AnyRequestId<Kind>,
       given?: SignalOptions,
     ): Promise<RequestView<Kind>> => getJson(callOf(given), requestPath(id)),
+    /**
+     * Yields the stored requests of this client's key, newest first. Fetches a page when the loop gets there.
+     *
+     * @example
+     *   for await (const { prompt } of client.list({ status: ['succeeded'] })) console.log(prompt);
+     */
+    list: (given: ListOptions = {}): AsyncGenerator<RequestSummary, void> => listRequests(callOf(given), given),
     /**
      * Resolves when the request has ended, with any final `status`. The result contains the texts.
      *

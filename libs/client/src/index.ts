@@ -1,6 +1,7 @@
 export * from './answers.ts';
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
 export { createClient, drawIdempotencyKey, type Client, type StreamOptions } from './client.ts';
+export type { ListOptions } from './list-requests.ts';
 export type { ClientOptions, SignalOptions, SubmitOptions } from './options.ts';
 export { readMetadata } from './metadata/read-metadata.ts';
 export type * from './requests.ts';

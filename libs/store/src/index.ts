@@ -19,6 +19,7 @@ export * from './requests/idempotency-key.ts';
 export { type DeadRequest, listDead, readFailure } from './dead/list-dead.ts';
 export { createRateLimiter, type RateLimiter } from './requests/rate-limiter.ts';
 export { readRequest } from './requests/read-request.ts';
+export { type ListedRequest, type ListPosition, listRequests } from './requests/list-requests.ts';
 export { retryRequest } from './dead/retry-request.ts';
 
 export * from './dispatch/dispatch-requests.ts';

@@ -63,16 +63,23 @@ export const failureSchema = z
   .strictObject({ code: z.string(), message: z.string() })
   .openapi('Failure', { example: { code: 'worker_lost', message: 'The workers that ran this request were lost.' } });
 
+const expiresAt = time
+  .nullable()
+  .openapi({ description: 'Time until which the results can be fetched; null while open.' });
+const isPinned = z.boolean().openapi({ description: 'True if it is retained for longer than other requests.' });
+const isCanceling = z.boolean().openapi({ description: 'Running, and will be canceled at its next step.' });
+
 /** Fields of a request of any kind. */
 const requestShape = {
   request_id: requestId,
   status: z.enum(requestStates),
-  is_canceling: z.boolean().openapi({ description: 'Running, and will be canceled at its next step.' }),
+  is_canceling: isCanceling,
   model: z.string(),
   created_at: time,
   started_at: time.nullable(),
   ended_at: time.nullable(),
-  expires_at: time.nullable().openapi({ description: 'Time until which the results can be fetched; null while open.' }),
+  expires_at: expiresAt,
+  is_pinned: isPinned,
   queue_position: count.nullable().openapi({ description: 'Requests ahead of this one; null once it runs.' }),
   eta_seconds: etaSchema.optional(),
   is_possible: z.boolean(),
@@ -98,6 +105,40 @@ export const textStatusSchema = z
   .openapi('TextStatus');
 
 export const requestSchema = z.discriminatedUnion('kind', [imageStatusSchema, textStatusSchema]).openapi('Request');
+
+const requestSummarySchema = z
+  .strictObject({
+    request_id: requestId,
+    kind: z.string().openapi({ example: 'image' }),
+    model: z.string(),
+    status: z.enum(requestStates),
+    is_canceling: isCanceling,
+    created_at: time,
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+    expires_at: expiresAt,
+    is_pinned: isPinned,
+    prompt: z.string().optional().openapi({
+      description:
+        'The first 300 characters of the prompt; omitted if the server does not store prompts, or the prompt is token ids.',
+    }),
+    output_count: count.openapi({ description: 'Images or texts that it has once it has succeeded.' }),
+    images: z.array(imageSchema).optional().openapi({ description: 'Finished images; only of an image request.' }),
+    error: failureSchema.optional(),
+    urls: urlsSchema,
+  })
+  .openapi('RequestSummary');
+
+export const requestPageSchema = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(requestSummarySchema),
+    next_cursor: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Value of `cursor` for the next page; null after the last.' }),
+  })
+  .openapi('RequestPage');
 
 export const cancelSchema = z
   .strictObject({ request_id: z.string(), status: z.enum(['canceled', 'canceling']) })

@@ -10,7 +10,7 @@ const header = '// Generated from /openapi.json by `npm run generate`. Do not ed
 /** Schemas that both clients use; the schemas that they reference are included. */
 const usedByBoth = ['ImageRequest', 'TextRequest', 'Accepted', 'Cancel', 'Request', 'Model', 'RequestEvent'];
 /** Schemas that the TypeScript client uses. */
-const used = [...usedByBoth, 'Status', 'DeadRequestList'];
+const used = [...usedByBoth, 'RequestPage', 'Status', 'DeadRequestList'];
 
 type Document = { components: { schemas: Record<string, Schema> } };
 

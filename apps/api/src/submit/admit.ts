@@ -8,6 +8,8 @@ import type { ApiKey } from '../http/api-env.ts';
 /** A validated request that is about to be stored, with its attachments. */
 export interface NewRequest {
   envelope: RequestEnvelope;
+  /** First characters of the prompt, for lists. */
+  excerpt: string | undefined;
   attachments: Attachments | undefined;
 }
 
@@ -18,7 +20,7 @@ export interface NewRequest {
  */
 export async function admit(
   context: ApiContext,
-  { envelope, attachments }: NewRequest,
+  { envelope, excerpt, attachments }: NewRequest,
   { apiKey: { weight, openRequests }, hasIdempotencyKey }: { apiKey: ApiKey; hasIdempotencyKey: boolean },
 ): Promise<AdmitRequestResult> {
   const { queueMaxLength, storePrompts, ownerMaxBytes } = context.config;
@@ -33,6 +35,7 @@ export async function admit(
     openRequestsMax: openRequests,
     ownerMaxBytes: ownerMaxBytes > 0 ? ownerMaxBytes : undefined,
     otherShards: models.flatMap((model) => model.shards).filter((shard) => shard !== ownShard),
+    excerpt: storePrompts ? excerpt : undefined,
     promptless: storePrompts ? undefined : withoutPrivate(context.kinds)(envelope),
     attachments,
   };

@@ -60,9 +60,9 @@ export async function admitOnce(
   // The id contains the model. The default model may have changed since the key was claimed.
   const model = modelOfRequestId(id);
   const isSame = model === undefined || model === created.envelope.model;
-  const { envelope: rebuilt, attachments } = isSame ? created : await createFor(model);
-  const envelope = { ...rebuilt, id };
-  const result = await admit(context, { envelope, attachments }, { apiKey, hasIdempotencyKey: true });
+  const rebuilt = isSame ? created : await createFor(model);
+  const envelope = { ...rebuilt.envelope, id };
+  const result = await admit(context, { ...rebuilt, envelope }, { apiKey, hasIdempotencyKey: true });
   const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
   context
     .withStore((store) => {

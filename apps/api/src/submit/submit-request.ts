@@ -24,6 +24,7 @@ import { admit, type NewRequest } from './admit.ts';
 import { chooseModel } from './choose-model.ts';
 import { throwInvalid } from './field-of-kind.ts';
 import { countSubmitted } from './count-submitted.ts';
+import { promptExcerpt } from './prompt-excerpt.ts';
 import { admitOnce, checkIdempotencyKey, findStoredId, fingerprintOf } from './idempotency.ts';
 
 export interface Submission {
@@ -245,7 +246,7 @@ async function createEnvelope(context: ApiContext, options: PreparedSubmission):
     ...(attachments === undefined ? {} : { attachments: [...attachments.keys()] }),
     input,
   };
-  return { envelope, attachments };
+  return { envelope, excerpt: promptExcerpt(options.body), attachments };
 }
 
 function withView(webhook: WebhookRequest, { webhook: replaced }: Submission, input: unknown): WebhookRequest {

@@ -40,6 +40,7 @@ export async function requestAnswer(
     started_at: isoTime(request.startedAtMs),
     ended_at: isoTime(request.endedAtMs),
     expires_at: isoTime(request.expiresAtMs),
+    is_pinned: request.isPinned,
     queue_position: request.queuePosition ?? null,
     ...(eta === undefined ? {} : { eta_seconds: eta }),
     is_possible: request.isPossible,

@@ -51,6 +51,7 @@ const view = (change: Partial<ImageView>): ImageView => ({
   started_at: null,
   ended_at: null,
   expires_at: null,
+  is_pinned: false,
   queue_position: 2,
   is_possible: true,
   attempts: 0,

@@ -297,6 +297,8 @@ class ImageView(TypedDict):
     ended_at: str | None
     expires_at: str | None
     """Time until which the results can be fetched; null while open."""
+    is_pinned: bool
+    """True if it is retained for longer than other requests."""
     queue_position: int | None
     """Requests ahead of this one; null once it runs."""
     eta_seconds: NotRequired[ImageViewEtaSeconds]
@@ -453,6 +455,8 @@ class TextView(TypedDict):
     ended_at: str | None
     expires_at: str | None
     """Time until which the results can be fetched; null while open."""
+    is_pinned: bool
+    """True if it is retained for longer than other requests."""
     queue_position: int | None
     """Requests ahead of this one; null once it runs."""
     eta_seconds: NotRequired[TextViewEtaSeconds]

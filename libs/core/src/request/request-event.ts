@@ -103,6 +103,8 @@ export interface RequestSnapshot extends EnvelopeFields {
   error: RequestError | undefined;
   /** Expiry of the results, ms since the epoch; undefined while open. */
   expiresAtMs: number | undefined;
+  /** Retained for longer than other results. */
+  isPinned: boolean;
   /** The failed request that this one retries, and the retry of this one. */
   retryOf: string | undefined;
   retriedAs: string | undefined;

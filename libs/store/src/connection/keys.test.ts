@@ -40,7 +40,7 @@ function asDocumented(store: StoreConnection, key: string): string {
     .replace(/:c1$/, ':C')
     .replace(/:R:\d+$/, ':R:<n>')
     .replace(/:minute:\d+$/, ':minute:<n>')
-    .replace(/:(?<kind>queued|bytes):$/, ':$<kind>:O')
+    .replace(/:(?<kind>queued|bytes|listed|expiring):$/, ':$<kind>:O')
     .replace(/:workers:(?:idle|busy|draining)$/, ':workers:loading')
     .replace(/:queue:.*/, ':queue:…');
 }

@@ -47,6 +47,8 @@ export function modelKeys(prefix: string, model: string) {
     // Per owner.
     queued: ofEach('queued'),
     bytes: ofEach('bytes'),
+    listed: ofEach('listed'),
+    expiring: ofEach('expiring'),
     // Per worker.
     worker: ofEach('worker'),
     inbox: ofEach('inbox'),

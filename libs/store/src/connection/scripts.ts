@@ -10,6 +10,7 @@ const scriptPaths = [
   'requests/cancel-request',
   'dead/drop-request',
   'requests/expire-requests',
+  'requests/list-requests',
   'requests/read-position',
   'requests/idempotency-key',
   'dispatch/dispatch-requests',

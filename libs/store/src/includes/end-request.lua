@@ -2,6 +2,7 @@
 --- @include "emit-event"
 --- @include "counters"
 --- @include "owner-bytes"
+--- @include "request-list"
 -- Moves an open request to a terminal state: writes one terminal event, removes it from all indexes and gives its keys
 -- a TTL. A lease stays until its worker releases it. error: JSON object or ''. uncounted: bytes that it stored and that
 -- are not part of its owner's total yet, or nil.
@@ -30,6 +31,7 @@ local function endRequest(id, state, error, uncounted)
   elseif fields.attached then
     redis.call('PEXPIRE', key('inputs', id), ttlMs)
   end
+  listRequest(id, owner, fields.createdAtMs, nowMs + ttlMs)
   local isLast = redis.call('HINCRBY', base .. ':open', owner, -1) == 0
   if isLast then redis.call('HDEL', base .. ':open', owner) end
   redis.call('ZREM', base .. ':deadlines', id)

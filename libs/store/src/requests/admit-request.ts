@@ -22,6 +22,8 @@ export interface AdmitRequestOptions {
   otherShards?: readonly string[];
   /** Replaces the envelope once the request has ended; the full envelope is retained if absent. */
   promptless?: RequestEnvelope | undefined;
+  /** First characters of the prompt, for lists; absent if there is none, or prompts are not retained. */
+  excerpt?: string | undefined;
   /** Exactly those that `envelope.attachments` names. */
   attachments?: Attachments | undefined;
   /** Bounds the wait for the byte store; unbounded if absent. */
@@ -109,12 +111,13 @@ interface Limits {
 export async function runAdmission(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  options: Pick<AdmitRequestOptions, 'weight' | 'promptless' | 'attachments' | 'callBytes'> & {
+  options: Pick<AdmitRequestOptions, 'weight' | 'promptless' | 'excerpt' | 'attachments' | 'callBytes'> & {
     limits?: Limits;
     retryOf?: string;
   },
 ): Promise<unknown> {
-  const { limits = {}, weight = 1, promptless, attachments, callBytes = callBytesDirectly, retryOf = '' } = options;
+  const { limits = {}, weight = 1, promptless, excerpt = '', retryOf = '' } = options;
+  const { attachments, callBytes = callBytesDirectly } = options;
   const { id, owner, webhook, kind, trace = '', cost, slots, outputs, shapeKey, priority } = envelope;
   const { timeoutMs, startTimeoutMs } = envelope;
   // Id of this call: distinguishes a resent command from another submit with the same request id.
@@ -123,7 +126,7 @@ export async function runAdmission(
   const fields = [weight, cost, slots, outputs, shapeKey, priority, timeoutMs, startTimeoutMs, store.resultTtlMs];
   const { queued = '', servedOnly = false, open = '', bytes = '', bytesElsewhere = 0 } = limits;
   const values = [...texts, retryOf, trace, admission, ...fields, queued, servedOnly ? '1' : '', open, bytes];
-  values.push(bytesElsewhere, store.maxAttempts);
+  values.push(bytesElsewhere, store.maxAttempts, kind, excerpt);
   const keys = store.keysOfKnownRequest(id);
   if (attachments === undefined) return runScript(store, 'requests/admit-request', keys, values);
   const stored = await callBytes(() => storeAttachments(store, id, attachments));

@@ -53,32 +53,17 @@ async function readFields(
 
 function decode(fields: Readonly<Record<string, string>>, envelope: RequestEnvelope): RequestSnapshot {
   const { id, model, owner, kind, slots, cost, outputs, timeoutMs, input } = envelope;
-  const numberOf = (name: string): number | undefined => (name in fields ? Number(fields[name]) : undefined);
-  const state = fields['state'] as RequestState;
   return {
+    ...decodeProgress(fields),
     id,
     model,
     owner,
-    state,
-    isCanceling: state === 'running' && 'cancel' in fields,
     slots,
     cost,
-    attempts: numberOf('attempts') ?? 0,
     timeoutMs,
-    createdAtMs: numberOf('createdAtMs') ?? 0,
-    startedAtMs: numberOf('startedAtMs'),
-    endedAtMs: numberOf('endedAtMs'),
-    done: numberOf('done') ?? 0,
-    total: numberOf('total') ?? 0,
     kind,
     input,
     outputCount: outputs,
-    outputs: Object.entries(fields)
-      .filter(([name]) => name.startsWith('output:'))
-      .map(([, value]) => JSON.parse(value) as OutputInfo)
-      .toSorted((left, right) => left.index - right.index),
-    error: fields['error'] === undefined ? undefined : (JSON.parse(fields['error']) as RequestError),
-    expiresAtMs: numberOf('expiresAtMs'),
     retryOf: fields['retryOf'],
     retriedAs: fields['retriedAs'],
     // `readRequest` sets these if the request is queued.
@@ -86,5 +71,28 @@ function decode(fields: Readonly<Record<string, string>>, envelope: RequestEnvel
     isPossible: true,
     costAhead: 0,
     loadingMs: 0,
+  };
+}
+
+/** Decodes the fields of a request's hash that change while it runs, and its outputs. */
+export function decodeProgress(fields: Readonly<Record<string, string>>) {
+  const numberOf = (name: string): number | undefined => (name in fields ? Number(fields[name]) : undefined);
+  const state = fields['state'] as RequestState;
+  return {
+    state,
+    isCanceling: state === 'running' && 'cancel' in fields,
+    isPinned: 'pinned' in fields,
+    attempts: numberOf('attempts') ?? 0,
+    createdAtMs: numberOf('createdAtMs') ?? 0,
+    startedAtMs: numberOf('startedAtMs'),
+    endedAtMs: numberOf('endedAtMs'),
+    expiresAtMs: numberOf('expiresAtMs'),
+    done: numberOf('done') ?? 0,
+    total: numberOf('total') ?? 0,
+    outputs: Object.entries(fields)
+      .filter(([name]) => name.startsWith('output:'))
+      .map(([, value]) => JSON.parse(value) as OutputInfo)
+      .toSorted((left, right) => left.index - right.index),
+    error: fields['error'] === undefined ? undefined : (JSON.parse(fields['error']) as RequestError),
   };
 }
