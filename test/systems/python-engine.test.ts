@@ -1,6 +1,6 @@
 /** Engines in Python behind a whole system: crashes, hangs and memory cost their own requests a few steps. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readRequest } from '@darkroom/store';
@@ -49,6 +49,24 @@ it('a crash costs the rows at most the steps since their last checkpoint, and gi
   expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded' });
   await worker.stop();
 });
+
+it('a killed worker ends an engine that hangs, and the processes that the engine has started', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'darkroom-pid-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const pidFile = join(folder, 'pid');
+  const worker = await startWorker('hanging', 'writer', { PID_FILE: pidFile });
+  const id = await submit(system.url, { model: 'hanging', prompt: 'a child, and a hang', max_tokens: 5 });
+  await expect.poll(() => existsSync(pidFile) && readFileSync(pidFile, 'utf8')).toMatch(/^[0-9]+$/);
+  const pids = [engineOf(worker), Number(readFileSync(pidFile, 'utf8'))];
+  expect(pids.filter((pid) => isRunning(pid))).toEqual(pids);
+  await worker.kill();
+  await expect.poll(() => pids.filter((pid) => isRunning(pid))).toEqual([]);
+  await fetch(`${system.url}/v1/predict/${id}`, { method: 'DELETE' });
+});
+
+function isRunning(pid: number): boolean {
+  return existsSync(`/proc/${pid}`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+}
 
 describe.each([
   ['raise', 'raised ZeroDivisionError', {}, 0],

@@ -7,6 +7,7 @@ import faulthandler
 import functools
 import importlib.util
 import os
+import select
 import signal
 import sys
 import traceback
@@ -30,6 +31,7 @@ class Unfit(Exception):
 
 def serve() -> None:
     """Serve until the worker closes the channel or asks for the end."""
+    end_group_with_worker(CHANNEL_DESCRIPTOR)
     channel = Channel(CHANNEL_DESCRIPTOR)
     # What the engine prints goes to the log, and it reads nothing.
     os.dup2(2, 1)
@@ -51,6 +53,26 @@ def serve() -> None:
         sys.stderr.flush()
         # Threads of the engine must not keep the process.
         os._exit(code)
+
+
+def end_group_with_worker(descriptor: int) -> None:
+    """
+    Start a process that kills this process group once the worker has gone: a killed worker ends no processes that the
+    engine has started, and an engine that hangs notices nothing.
+    """
+    if os.getpgrp() != os.getpid():
+        return
+    child = os.fork()
+    if child > 0:
+        os.waitpid(child, 0)
+        return
+    # Not a child of the engine, which may wait for its own.
+    if os.fork() > 0:
+        os._exit(0)
+    hang_up = select.poll()
+    hang_up.register(descriptor, 0)
+    hang_up.poll()
+    os.killpg(0, signal.SIGKILL)
 
 
 def outlive_signals() -> None:

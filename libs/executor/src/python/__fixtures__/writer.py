@@ -47,14 +47,23 @@ def write_to_channel(_row):
     os.write(3, b"\x02\x00\x00\x00{}")
 
 
-def leave_child(_row):
+def start_child(_row):
     child = os.fork()
     if child == 0:
         time.sleep(30)
         os._exit(0)
     with open(os.environ["PID_FILE"], "w") as file:
         file.write(str(child))
+
+
+def leave_child(row):
+    start_child(row)
     os._exit(3)
+
+
+def hang_with_child(row):
+    start_child(row)
+    sleep_forever(row)
 
 
 faults = {
@@ -70,6 +79,7 @@ faults = {
     "prints": print_much,
     "the channel": write_to_channel,
     "a child that stays": leave_child,
+    "a child, and a hang": hang_with_child,
 }
 reports = {
     "a number": lambda: Report(text=5),
