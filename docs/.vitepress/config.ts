@@ -6,6 +6,7 @@ import { checkAnchors } from './check-anchors.ts';
 import { unlinkSources } from './unlink-sources.ts';
 
 const docs = join(import.meta.dirname, '..');
+const icon = encodeURIComponent(readFileSync(join(docs, '../apps/page/src/icon.svg'), 'utf8'));
 
 export default defineConfig({
   title: 'Darkroom',
@@ -13,6 +14,10 @@ export default defineConfig({
   lang: 'en',
   // Relative, so that the site works under any path.
   base: './',
+  head: [
+    ['link', { rel: 'icon', href: `data:image/svg+xml,${icon}` }],
+    ['style', {}, '.vp-doc pre { overflow-x: auto; }'],
+  ],
   rewrites: { 'README.md': 'index.md' },
   outDir: join(docs, '../dist/docs'),
   cacheDir: join(docs, '../.darkroom/vitepress'),
