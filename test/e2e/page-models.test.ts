@@ -68,7 +68,7 @@ it('submits LoRA styles with scales and an upscale factor, and fills them in aga
   expect(await page.getByLabel('Scale of pixels').count()).toBe(1);
   expect(await page.getByLabel('Scale of pixels').isVisible()).toBe(false);
   await page.getByLabel('Upscale').selectOption('off');
-  await card.getByRole('button', { name: 'Same seed again' }).click();
+  await card.getByRole('button', { name: 'Use settings' }).click();
   expect(await page.getByLabel('pixels', { exact: true }).isChecked()).toBe(true);
   expect(await page.getByLabel('Scale of pixels').inputValue()).toBe('0.5');
   expect(await page.getByLabel('Upscale').inputValue()).toBe('2');

@@ -150,7 +150,7 @@ describe('an input image', () => {
     expect(await storedEntries(page)).toEqual([]);
   });
 
-  it('is filled in again by "Same seed again" with its mask, and makes the same image', async () => {
+  it('is filled in again by "Use settings" with its mask, and makes the same image', async () => {
     const page = await open();
     await choose(page);
     await paintLeftHalf(page);
@@ -158,7 +158,7 @@ describe('an input image', () => {
     const first = await submitPrompt(page, 'a green apple on a white background', 6);
     const bytes = await downloadedFrom(first);
     await field(page).getByRole('button', { name: 'Remove' }).click();
-    await first.getByRole('button', { name: 'Same seed again' }).click();
+    await first.getByRole('button', { name: 'Use settings' }).click();
     await field(page).getByText('the painted area is redrawn').waitFor();
     await page.getByRole('button', { name: 'Develop' }).click();
     await expect.poll(() => page.getByRole('article').count()).toBe(2);
@@ -169,7 +169,7 @@ describe('an input image', () => {
     await page.getByRole('article').first().getByRole('slider').waitFor();
     await system.store.redis.del(system.store.keysOf('emoji-sd').inputs(newest!.id));
     await page.reload();
-    await page.getByRole('article').first().getByRole('button', { name: 'Same seed again' }).click();
+    await page.getByRole('article').first().getByRole('button', { name: 'Use settings' }).click();
     await field(page).getByText('The input image is no longer stored.').waitFor();
     expect(await page.getByRole('slider').count()).toBe(1);
     expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('a green apple on a white background');
@@ -182,7 +182,7 @@ describe('an input image', () => {
     await card.waitFor();
     await page.reload();
     const again = cardOf(page, 'a fox');
-    await again.getByRole('button', { name: 'Same seed again' }).click();
+    await again.getByRole('button', { name: 'Use settings' }).click();
     await field(page).getByText('128 × 128').waitFor();
     expect(await page.getByLabel('Steps', { exact: true }).inputValue()).toBe('200');
   });

@@ -140,7 +140,7 @@ describe('making images', () => {
     const page = await open();
     const first = await submitPrompt(page, 'a fox on a green background', { Steps: '8' });
     const bytes = await shownBytes(first);
-    await first.getByRole('button', { name: 'Same seed again' }).click();
+    await first.getByRole('button', { name: 'Use settings' }).click();
     await page.getByRole('button', { name: 'Develop' }).click();
     const cards = page.getByRole('article', { name: 'a fox on a green background' });
     await expect.poll(() => cards.count()).toBe(2);

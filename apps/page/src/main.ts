@@ -1,11 +1,12 @@
 import type { ImageModel, ImageRequest, TextModel } from '@darkroom/client';
 import { Gallery } from './image/gallery.ts';
+import { createExamples } from './image/examples.ts';
 import { createFormProblem } from './image/form-problem.ts';
 import { createModelFields } from './image/model-fields.ts';
 import { createSettingsReader } from './image/read-image.ts';
 import { createRequestForm } from './image/request-form.ts';
 import { createStyleChips } from './image/style-chips.ts';
-import { createGalleryStorage, galleryKey } from './requests/gallery-storage.ts';
+import { createGalleryStorage, type GalleryEntry, galleryKey } from './requests/gallery-storage.ts';
 import { createRequestInputs } from './requests/request-inputs.ts';
 import { createStreamSlots, slotCountOf } from './requests/stream-slots.ts';
 import { errorWords } from './server/error-words.ts';
@@ -20,6 +21,8 @@ import { rememberOpen } from './shell/remember-open.ts';
 import { startThemeButton } from './shell/theme.ts';
 import { startViews, type ViewName } from './shell/views.ts';
 import { StartImage } from './start/start-image.ts';
+import { createImageActions } from './viewer/image-actions.ts';
+import { ImageViewer } from './viewer/image-viewer.ts';
 import { chatKey } from './write/chat-storage.ts';
 import { createWritePrompt } from './write/write-prompt.ts';
 import { WriteView } from './write/write-view.ts';
@@ -53,6 +56,7 @@ const start = new StartImage(form);
 const imageModels = createModelFields(form, (model, isChosen) => {
   styles.showModel(model);
   start.showModel(model, isChosen);
+  examples.showModel(model);
 });
 const inputs = createRequestInputs(session);
 const slots = createStreamSlots(slotCountOf(protocolOfPage()));
@@ -62,14 +66,17 @@ const gallery = new Gallery({
   slots,
   inputs,
   imageReader: () => writers.imageReader,
-  onAgain({ id, request }) {
-    requestForm.fill(request);
-    if (request.image !== undefined)
-      void start.fill(async (name) => (request[name] === undefined ? undefined : inputs.read(id, name)));
-    prompt.scrollIntoView({ block: 'center' });
-    prompt.focus({ preventScroll: true });
+  onAgain(entry) {
+    fillAgain(entry);
+    prompt.focus();
   },
+  onOpen: (id, index) => viewer.open(id, index),
 });
+const fillAgain = ({ id, request }: GalleryEntry): void => {
+  requestForm.fill(request);
+  if (request.image !== undefined)
+    void start.fill(async (name) => (request[name] === undefined ? undefined : inputs.read(id, name)));
+};
 const submit = async (request: ImageRequest): Promise<string> => {
   const { request_id: id } = await session.client.submit(request);
   gallery.add({ id, createdAtMs: Date.now(), request: inputs.keep(id, request) });
@@ -85,7 +92,40 @@ const parts = {
 };
 const requestForm = createRequestForm({ form, parts, problem }, async (request) => void (await submit(request)));
 
+const examples = createExamples(({ prompt: words, seed }) => {
+  // In the form too, so that it can be changed.
+  prompt.value = words;
+  submit(requestForm.requestFor(words, seed)).catch((error: unknown) => problem.show(errorWords(error)));
+  findElement(document, '#gallery-title', HTMLHeadingElement).focus();
+});
+
 createSettingsReader(findElement(document, '.maker', HTMLElement), (made) => requestForm.fillWith(made));
+
+const viewer = new ImageViewer({
+  session,
+  inputs,
+  images: () => gallery.images,
+  modelOf: imageModels.modelOf,
+  imageReader: () => writers.imageReader,
+  canStart: () => start.isPossible,
+  actions: createImageActions({
+    submit,
+    modelOf: imageModels.modelOf,
+    fill: fillAgain,
+    async startFrom(file, words) {
+      await start.choose(file);
+      if (prompt.value.trim() === '') prompt.value = words;
+    },
+    showForm() {
+      views.show('image');
+      prompt.focus();
+    },
+    showRequest(id) {
+      views.show('image');
+      gallery.focus(id);
+    },
+  }),
+});
 
 const chosenWriter = (): string | undefined => writers.chosen;
 const writeView = new WriteView({
@@ -99,6 +139,7 @@ const writeView = new WriteView({
     return request.model === undefined ? undefined : submit(request);
   },
   watchImage: (id, onChange) => gallery.watch(id, onChange),
+  openImage: (id, index) => viewer.open(id, index),
 });
 const writePrompt = createWritePrompt({ form, problem, session, chosenWriter });
 const writers = createWriters(storage, () => {
@@ -122,7 +163,7 @@ const models = createPoller(pollIntervalMs, async (signal) => {
 });
 
 startThemeButton(storage);
-startViews((view) => {
+const views = startViews((view) => {
   shownView = view;
   models.start();
 });

@@ -843,6 +843,15 @@ export interface components {
                  */
                 left_out?: string[];
             }[];
+            /**
+             * Prompts that the model draws well with its defaults. `image` is a thumbnail as a data URL. Absent without
+             * any.
+             */
+            examples?: {
+                prompt: string;
+                seed: number;
+                image: string;
+            }[];
             defaults: {
                 size: string;
                 num_inference_steps: number;

@@ -5,6 +5,7 @@ export * from './image/image-input.ts';
 export * from './image/image-recipe.ts';
 export * from './image/image-request-schema.ts';
 export { imageTypeOf } from './image/image-type.ts';
+export { imageModelShape } from './image/image-model-view.ts';
 export * from './image/image-views.ts';
 export * from './image/image.ts';
 export * from './image/take-images.ts';

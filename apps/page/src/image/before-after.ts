@@ -14,6 +14,11 @@ export function createWipe(tile: HTMLElement, name: string) {
   slider.ariaLabel = `Before and after of ${name}`;
   slider.addEventListener('input', show);
   return {
+    hide(): void {
+      URL.revokeObjectURL(url);
+      url = '';
+      show();
+    },
     showBefore(file: Blob): void {
       URL.revokeObjectURL(url);
       before.src = url = URL.createObjectURL(file);

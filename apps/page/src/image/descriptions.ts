@@ -14,16 +14,28 @@ export interface DescriptionsOptions {
   imageReader: () => string | undefined;
 }
 
+export interface DescribeImageOptions {
+  model: string;
+  /** The request and the position of the image in it. */
+  id: string;
+  index: number;
+  signal: AbortSignal;
+}
+
+/** Asks a model what it sees in an image. */
+export async function describeImage(
+  { client }: Session,
+  { model, id, index, signal }: DescribeImageOptions,
+): Promise<string> {
+  const image = `/v1/predict/${id}/images/${index}`;
+  const { request_id: answerId } = await client.submit({ model, prompt: question, image });
+  const { status, texts = [] } = await client.wait(answerId, { signal });
+  return status === 'succeeded' ? (texts[0]?.text ?? '') : `The model could not describe it: ${status}.`;
+}
+
 /** Creates the list of what a model sees in the images of a request: one line for each. */
 export function createDescriptions(list: HTMLElement, { session, id, count, imageReader }: DescriptionsOptions) {
   let run: AbortController | undefined;
-  const describe = async (index: number, model: string, signal: AbortSignal): Promise<string> => {
-    const { client } = session;
-    const image = `/v1/predict/${id}/images/${index}`;
-    const { request_id: answerId } = await client.submit({ model, prompt: question, image });
-    const { status, texts = [] } = await client.wait(answerId, { signal });
-    return status === 'succeeded' ? (texts[0]?.text ?? '') : `The model could not describe it: ${status}.`;
-  };
   return {
     /** Asks the model about all images, one after the other. */
     async write(): Promise<void> {
@@ -38,7 +50,7 @@ export function createDescriptions(list: HTMLElement, { session, id, count, imag
           const item = document.createElement('li');
           item.textContent = 'Looking…';
           list.append(item);
-          item.textContent = await describe(index, model, signal);
+          item.textContent = await describeImage(session, { model, id, index, signal });
           announce(item.textContent);
         }
       } catch (error) {

@@ -21,7 +21,7 @@ const wantedPreviews = 16;
 
 /**
  * Converts a form's values to a request. Empty fields are undefined, so that the model's defaults apply; only the seed
- * is drawn here, so that "same seed again" and the curl command know it. The API validates the values.
+ * is drawn here, so that "use settings" and the curl command know it. The API validates the values.
  */
 export function requestOf(values: FormValues, drawSeed: () => number, { image, mask, loras }: FormParts = {}) {
   const steps = numberOf(values.num_inference_steps);

@@ -5,6 +5,7 @@ import type { ImageRequestState } from '../requests/request-state.ts';
 import type { StreamSlots } from '../requests/stream-slots.ts';
 import type { Session } from '../server/session.ts';
 import { findElement } from '../shell/find-element.ts';
+import type { ViewedImage } from '../requests/viewed-image.ts';
 import { createRequestCard, type RequestCard } from './request-card.ts';
 
 export interface GalleryOptions {
@@ -16,6 +17,8 @@ export interface GalleryOptions {
   imageReader: () => string | undefined;
   /** Fills the form with a request. */
   onAgain: (entry: GalleryEntry) => void;
+  /** Opens a finished image. */
+  onOpen: (id: string, index: number) => void;
 }
 
 /** One column, as in page.css. */
@@ -49,6 +52,15 @@ export class Gallery {
     this.sync();
     // On a phone the card is below the form, out of sight.
     if (isNarrow.matches) this.#cards.get(entry.id)?.element.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** Returns the finished images, in the order in which they are shown. */
+  get images(): ViewedImage[] {
+    return this.#options.storage.read().flatMap(({ id }) => this.#cards.get(id)?.images() ?? []);
+  }
+
+  focus(id: string): void {
+    this.#cards.get(id)?.element.querySelector('article')?.focus();
   }
 
   /**
@@ -109,7 +121,7 @@ export class Gallery {
 
 function showCounts(cards: readonly RequestCard[]): void {
   const open = cards.filter(({ tracked }) => isOpen(tracked.state)).length;
-  findElement(document, '#empty', HTMLParagraphElement).hidden = cards.length > 0;
+  findElement(document, '#empty', HTMLElement).hidden = cards.length > 0;
   findElement(document, '#gallery-count', HTMLParagraphElement).textContent = open === 0 ? '' : `${open} on the way`;
   document.title = open === 0 ? 'Darkroom' : `(${open}) Darkroom`;
 }

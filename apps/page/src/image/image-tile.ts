@@ -9,14 +9,19 @@ export interface ImageTileOptions {
   name: string;
   /** Width / height, for CSS. */
   shape: string;
+  /** Opens the finished image. */
+  onOpen: () => void;
 }
 
 /** Creates the tile of one image: blank, then previews, then the file. */
-export function createImageTile({ prompt, name, shape }: ImageTileOptions) {
+export function createImageTile({ prompt, name, shape, onOpen }: ImageTileOptions) {
   const element = cloneTemplate('tile', HTMLElement);
   const layers = partOf(element, 'layers', HTMLElement);
   const bar = partOf(element, 'bar', HTMLProgressElement);
   const download = partOf(element, 'download', HTMLAnchorElement);
+  const open = partOf(element, 'open', HTMLButtonElement);
+  open.ariaLabel = open.title = `Open ${name}`;
+  open.addEventListener('click', onOpen);
   bar.ariaLabel = `Steps of ${name}`;
   element.style.aspectRatio = shape;
   const wipe = createWipe(element, name);
@@ -29,7 +34,7 @@ export function createImageTile({ prompt, name, shape }: ImageTileOptions) {
     download.href = url;
     download.download = fileName(prompt, seed, blob.type);
     download.ariaLabel = download.title = `Download ${name}, seed ${seed}`;
-    download.hidden = false;
+    download.hidden = open.hidden = false;
     wipe.showAfter();
   };
   return {

@@ -39,6 +39,8 @@ export function createModelFields(form: HTMLFormElement, onModel: OnModel) {
       if (isFirst) fillDefaults(form, chosen, { keepTyped: true });
       onModel(chosen, false);
     },
+    /** Returns a listed model; undefined if it is not listed. */
+    modelOf: (id: string | undefined): ImageModel | undefined => known.get(id ?? model.value),
     /** Shows why the models could not be loaded. */
     showProblem: (words: string): void => hint(form, '#model-hint', words),
   };

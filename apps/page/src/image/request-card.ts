@@ -9,6 +9,7 @@ import type { Session } from '../server/session.ts';
 import { announce } from '../shell/announce.ts';
 import { copyLine } from '../shell/copy-line.ts';
 import { cloneTemplate, findElement, partOf } from '../shell/find-element.ts';
+import { type ViewedImage, viewedImages } from '../requests/viewed-image.ts';
 import { curlLine } from './curl-line.ts';
 import { createDescriptions } from './descriptions.ts';
 import { createImageTile } from './image-tile.ts';
@@ -18,6 +19,7 @@ export interface RequestCardOptions extends TrackRequestOptions {
   /** Returns the model that describes images; undefined if none is served. */
   imageReader: () => string | undefined;
   onAgain: (entry: GalleryEntry) => void;
+  onOpen: (id: string, index: number) => void;
   onRemove: (id: string) => void;
 }
 
@@ -26,12 +28,12 @@ export type RequestCard = ReturnType<typeof createRequestCard>;
 const copiedMs = 2000;
 
 export function createRequestCard(options: RequestCardOptions) {
-  const { entry, session, inputs, imageReader, onAgain, onRemove, onChange } = options;
+  const { entry, session, inputs, imageReader, onChange } = options;
   const { id, request } = entry;
   const element = cloneTemplate('card', HTMLLIElement);
   const part = (name: string): HTMLElement => partOf(element, name, HTMLElement);
   const article = findElement(element, 'article', HTMLElement);
-  const tiles = tilesOf(request);
+  const tiles = tilesOf(request, (index) => options.onOpen(id, index));
   showRequest(article, tiles, entry);
   const showBefore = createBefore(entry, inputs, tiles);
   const descriptions = createDescriptions(part('descriptions'), { session, id, count: tiles.length, imageReader });
@@ -50,15 +52,16 @@ export function createRequestCard(options: RequestCardOptions) {
   addActions(article, part('prompt').id, {
     cancel: () => void tracked.cancel(),
     retry: () => tracked.resume(),
-    again: () => onAgain(entry),
+    again: () => options.onAgain(entry),
     describe: () => void descriptions.write(),
     curl: () => void copyCurlLine(part('curl'), session, request),
-    remove: () => onRemove(id),
+    remove: () => options.onRemove(id),
   });
   show(tracked.state);
   return {
     element,
     tracked,
+    images: (): ViewedImage[] => viewedImages(entry, tracked.state),
     /** Shows the actions of the models that are served now. */
     showModels: () => show(tracked.state),
     dispose(): void {
@@ -112,12 +115,13 @@ function showButton(article: HTMLElement, name: string, isShown: boolean): void 
   button.hidden = !isShown;
 }
 
-function tilesOf({ prompt, size, n = 1 }: ImageRequest) {
+function tilesOf({ prompt, size, n = 1 }: ImageRequest, onOpen: (index: number) => void) {
   return Array.from({ length: n }, (_value, index) =>
     createImageTile({
       prompt,
       name: n === 1 ? 'the image' : `image ${index + 1} of ${n}`,
       shape: size?.replace('x', ' / ') ?? '1',
+      onOpen: () => onOpen(index),
     }),
   );
 }

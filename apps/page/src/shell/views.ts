@@ -18,5 +18,12 @@ export function startViews(onShow: (view: ViewName) => void): { show: (view: Vie
   };
   addEventListener('hashchange', show);
   show();
-  return { show: (view) => void (location.hash = `#${view}`) };
+  return {
+    show(view) {
+      if (view === (location.hash === '#write' ? 'write' : 'image')) return;
+      location.hash = `#${view}`;
+      // At once, so that its elements can get the focus: the event follows later.
+      show();
+    },
+  };
 }

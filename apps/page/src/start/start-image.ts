@@ -34,7 +34,7 @@ export class StartImage {
     this.#field = findElement(form, '#image', HTMLFieldSetElement);
     const buttons = ['choose', 'replace'].map((name) => partOf(this.#field, name, HTMLButtonElement));
     const chooser = partOf(this.#field, 'file', HTMLInputElement);
-    listenForFiles({ place: this.#field, buttons, chooser }, (file) => void this.#choose(file));
+    listenForFiles({ place: this.#field, buttons, chooser }, (file) => void this.choose(file));
     partOf(this.#field, 'remove', HTMLButtonElement).addEventListener('click', () => {
       this.clear();
       setField(this.#form, 'strength', '');
@@ -52,6 +52,11 @@ export class StartImage {
     partOf(this.#field, 'paint', HTMLButtonElement).hidden = !this.#takes('mask');
     if (isChosen) this.#fitSize();
     this.#show();
+  }
+
+  /** True if the chosen model starts from images. */
+  get isPossible(): boolean {
+    return this.#takes('image');
   }
 
   /** Returns the parts that the chosen model takes. */
@@ -82,7 +87,8 @@ export class StartImage {
     }
   }
 
-  async #choose(file: File): Promise<void> {
+  /** Reads a file to start from. */
+  async choose(file: File): Promise<void> {
     const action = ++this.#actionCount;
     const start = await readImageFile(file);
     if (action !== this.#actionCount) return;

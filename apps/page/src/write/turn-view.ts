@@ -15,6 +15,7 @@ export interface TurnActions {
   /** Draws the answer; resolves with an error message, or undefined. */
   develop: (turn: Turn) => Promise<string | undefined>;
   watchImage: (id: string, onChange: (state: ImageRequestState | undefined) => void) => void;
+  openImage: (id: string, index: number) => void;
 }
 
 export type TurnView = ReturnType<typeof createTurnView>;
@@ -110,7 +111,7 @@ function addEditor(element: HTMLElement, turnOf: () => Turn, { edit }: TurnActio
 }
 
 /** Creates the view of an answer's image, which is in the gallery too. */
-function createTurnImage(place: HTMLElement, { watchImage }: TurnActions) {
+function createTurnImage(place: HTMLElement, { watchImage, openImage }: TurnActions) {
   let shownId = '';
   let tile: ReturnType<typeof createImageTile> | undefined;
   const remove = (): void => {
@@ -124,7 +125,7 @@ function createTurnImage(place: HTMLElement, { watchImage }: TurnActions) {
       shownId = imageId;
       remove();
       if (imageId === '') return;
-      tile = createImageTile({ prompt: answer, name: 'the image', shape: '1' });
+      tile = createImageTile({ prompt: answer, name: 'the image', shape: '1', onOpen: () => openImage(imageId, 0) });
       const words = document.createElement('p');
       words.className = 'hint';
       place.replaceChildren(tile.element, words);

@@ -19,6 +19,7 @@ export interface WriteViewOptions {
   /** Draws a prompt; resolves with the request's id, or undefined if there is not an image model. */
   draw: (prompt: string) => Promise<string | undefined>;
   watchImage: (id: string, onChange: (state: ImageRequestState | undefined) => void) => void;
+  openImage: (id: string, index: number) => void;
 }
 
 /** The conversation and its input field. */
@@ -31,7 +32,7 @@ export class WriteView {
 
   constructor(options: WriteViewOptions) {
     this.#options = options;
-    const { storage, session, slots, watchImage } = options;
+    const { storage, session, slots, watchImage, openImage } = options;
     const stop = (): void => void this.#conversation.stop();
     const actions: TurnActions = {
       edit: (turn, words) => {
@@ -42,6 +43,7 @@ export class WriteView {
       stop,
       develop: (turn) => this.#develop(turn),
       watchImage,
+      openImage,
     };
     this.#conversation = new Conversation({
       storage: createChatStorage(storage),

@@ -515,6 +515,13 @@ class ImageModelLoras(TypedDict):
 
 
 @final
+class ImageModelExamples(TypedDict):
+    prompt: str
+    seed: int
+    image: str
+
+
+@final
 class ImageModelDefaults(TypedDict):
     size: str
     num_inference_steps: int
@@ -553,6 +560,8 @@ class ImageModel(TypedDict):
     null: no checker."""
     loras: NotRequired[list[ImageModelLoras]]
     """Adapters that `loras` accepts, with their ranks; absent without any."""
+    examples: NotRequired[list[ImageModelExamples]]
+    """Prompts that the model draws well with its defaults. `image` is a thumbnail as a data URL. Absent without any."""
     defaults: ImageModelDefaults
 
 

@@ -7,6 +7,23 @@ const limits = (number: z.ZodNumber) =>
     .strictObject({ min: number.optional(), max: number.optional(), default: number.optional() })
     .refine(({ min = -Infinity, max = Infinity }) => min <= max, 'min is above max');
 
+/** Limits of `examples`: every client that lists the models downloads them. */
+export const maxExamples = 6;
+export const maxExampleBytes = 8192;
+
+const expectedImage = 'expected the path of a .webp, .png or .jpg file in the directory of the model';
+
+const example = z.strictObject({
+  prompt: z.string().min(1).max(300),
+  seed: z
+    .number()
+    .int()
+    .min(0)
+    .max(2 ** 32 - 1),
+  /** Small image, relative to the model's directory. */
+  image: z.string().regex(/^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*\.(?:webp|png|jpg)$/, expectedImage),
+});
+
 /**
  * Schema of `darkroom.json`: Darkroom's own file in a model's directory, for fields that diffusers does not have. The
  * file and each of its fields are optional.
@@ -27,6 +44,8 @@ export const darkroomJsonSchema = z.strictObject({
     .optional(),
   /** Maps scaled latents z to RGB in 0…1: z · matrix + bias, with one matrix row per latent channel. */
   preview: z.strictObject({ matrix: z.array(weights).min(1), bias: weights }).optional(),
+  /** Prompts that the model draws well with its defaults, which the page offers as thumbnails. */
+  examples: z.array(example).max(maxExamples).optional(),
 });
 
 export type DarkroomJson = z.infer<typeof darkroomJsonSchema>;

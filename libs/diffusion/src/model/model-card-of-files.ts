@@ -36,6 +36,7 @@ export interface CreateModelCardOptions {
   /** Options for decoded images. */
   finishing: Pick<ImageCard, 'safetyChecker' | 'upscales'>;
   loras: Pick<ModelLoras, 'files' | 'refused'>;
+  examples: Pick<ImageCard, 'examples'>;
 }
 
 /**
@@ -44,7 +45,8 @@ export interface CreateModelCardOptions {
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
 export function createModelCard(options: CreateModelCardOptions): ImageCard {
-  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, takes, loras, finishing } = options;
+  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, takes, loras, finishing, examples } =
+    options;
   const family = pipelineFamilies[pipelineClass];
   const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
   const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
@@ -64,6 +66,7 @@ export function createModelCard(options: CreateModelCardOptions): ImageCard {
     maxPromptTokens,
     ...(takes.length > 0 && { takes }),
     ...finishing,
+    ...examples,
     ...(loras.files.size > 0 && { loras: [...loras.files.values()].map(cardOfLora) }),
     ...(loras.refused.length > 0 && { refusedFiles: listedFiles(loras.refused) }),
   };

@@ -7,8 +7,10 @@ import { readModelDirectory } from './model-directory.ts';
 
 const source = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 const smallFiles = ['model_index.json', 'darkroom.json', 'unet/config.json', 'vae_decoder/config.json'];
-const folders = ['tokenizer', 'scheduler'];
+const folders = ['tokenizer', 'scheduler', 'examples'];
 const graphs = ['text_encoder', 'unet', 'vae_decoder'].map((part) => `${part}/model_int8.onnx`);
+
+const apple = { prompt: 'a red apple on a white background', seed: 7, image: 'examples/apple.webp' };
 
 describe('reading a model directory', () => {
   let directory: string;
@@ -56,10 +58,22 @@ describe('reading a model directory', () => {
       ],
       defaultScheduler: 'dpmpp_2m',
       maxPromptTokens: 77,
+      examples: expect.any(Array) as unknown[],
     });
     expect(latents).toEqual({ channels: 4, factor: 8, scalingFactor: 0.5517687385677271, shiftFactor: 0 });
     expect(graphs.denoiser).toBe(join(directory, 'unet/model_int8.onnx'));
     expect(preview?.matrix).toHaveLength(4);
+  });
+
+  it('reads the examples with their thumbnails as data URLs, and refuses a thumbnail of more than 8 KB', async () => {
+    const { card } = await readModelDirectory(directory);
+    const data = await readFile(join(source, apple.image));
+    expect(card.examples).toHaveLength(6);
+    expect(card.examples![0]).toEqual({ ...apple, image: `data:image/webp;base64,${data.toString('base64')}` });
+    await writeFile(join(directory, apple.image), Buffer.alloc(8193));
+    await expect(readModelDirectory(directory)).rejects.toThrow(
+      'examples.0.image: examples/apple.webp has 8193 bytes, expected at most 8192',
+    );
   });
 
   it('uses the defaults of diffusers without darkroom.json', async () => {
@@ -185,6 +199,23 @@ describe('reading a model directory', () => {
     ],
     ['tokenizer/special_tokens_map.json', { eos_token: '<end>' }, 'eos_token: "<end>" is not in the vocabulary'],
     ['darkroom.json', { step: {} }, 'Unrecognized key'],
+    [
+      'darkroom.json',
+      { examples: Array.from({ length: 7 }, () => apple) },
+      'examples: Too big: expected array to have <=6 items',
+    ],
+    ['darkroom.json', { examples: [apple, { ...apple, seed: -1 }] }, 'examples.1.seed: Too small'],
+    ['darkroom.json', { examples: [{ ...apple, prompt: 'a'.repeat(301) }] }, 'examples.0.prompt: Too big'],
+    [
+      'darkroom.json',
+      { examples: [{ ...apple, image: '../apple.webp' }] },
+      'examples.0.image: expected the path of a .webp, .png or .jpg file in the directory of the model; it is "../apple',
+    ],
+    [
+      'darkroom.json',
+      { examples: [{ ...apple, image: 'examples/none.webp' }] },
+      'examples.0.image: examples/none.webp cannot be read',
+    ],
     ['darkroom.json', { steps: { min: 5, default: 2 } }, 'steps.default: 2 is not in 5 … 200'],
     ['darkroom.json', { sizes: { multiple: 8 } }, 'sizes.multiple: 8 is not a multiple of 32'],
     ['darkroom.json', { sizes: { max: 250 } }, 'sizes.max: 250 is not a multiple of 32'],

@@ -36,6 +36,7 @@ import {
 } from './config/pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily, PipelineFolders } from './config/pipeline-classes.ts';
 import { type ParsedSchedulerConfig, parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
+import { readExamples } from './read-examples.ts';
 import { readStableDiffusion3Config } from './config/stable-diffusion-3-config.ts';
 import { readTextEncoderFiles, type TextEncoders } from './config/text-encoder-files.ts';
 import { readUnetConfig } from './config/unet-config.ts';
@@ -128,6 +129,7 @@ export async function readModelDirectory(
     takes: graphs.vaeEncoder === undefined ? [] : takenByFamilies[pipelineFamilies[pipelineClass]],
     finishing: finishing.card,
     loras,
+    examples: await readExamples(directory, darkroom),
   });
   const parts = { card, pipelineClass, folders, graphs, textEncoders, scheduler, latents, denoiser, loras };
   return {

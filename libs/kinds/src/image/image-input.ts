@@ -119,6 +119,8 @@ export interface ImageCard extends ModelCard {
   unsupported?: readonly ImageOption[];
   /** Adapters that requests may use; absent without any. `rank`: the highest rank of an adapter's layers. */
   loras?: readonly LoraCard[];
+  /** Prompts that the model draws well with its defaults; absent without any. `image`: a thumbnail as a data URL. */
+  examples?: readonly { readonly prompt: string; readonly seed: number; readonly image: string }[];
 }
 
 /** Request fields that servers of other vendors may lack. */

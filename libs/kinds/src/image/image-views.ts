@@ -2,20 +2,12 @@
 import type { OutputInfo, OutputProgress, RequestSnapshot } from '@darkroom/core';
 import { z } from 'zod';
 import type { EventView, EventViewOptions, KindEvent, ResultViewOptions } from '../request/kind.ts';
-import {
-  type ImageAttachment,
-  imageAttachments,
-  type ImageCard,
-  type ImageInput,
-  imageOptions,
-  seedOfImage,
-} from './image-input.ts';
-import { loraSchema, loraView } from './lora-view.ts';
-import { embedField, imageRequestSchema, upscaleField } from './image-request-schema.ts';
+import { type ImageAttachment, type ImageInput, seedOfImage } from './image-input.ts';
+import { modelView } from './image-model-view.ts';
+import { embedField, imageRequestSchema } from './image-request-schema.ts';
 
 const count = z.int().min(0);
 const pixels = z.int().min(1);
-const range = z.strictObject({ min: z.number(), max: z.number() });
 
 export const imageShape = {
   index: count,
@@ -85,43 +77,6 @@ export const promptCutShape = {
   negative_prompt_tokens_cut: count
     .nullable()
     .meta({ description: 'The same for the negative prompt; 0 if guidance does not use it.' }),
-};
-
-/** Fields of a model. */
-export const imageModelShape = {
-  sizes: z.strictObject({ multiple: pixels, min: pixels, max: pixels }),
-  steps: range,
-  guidance: range,
-  schedulers: z.array(z.string()).meta({ description: 'Values that `scheduler` accepts.' }),
-  max_prompt_tokens: count,
-  takes: z
-    .array(z.enum(imageAttachments))
-    .optional()
-    .meta({ description: 'Input files that requests may have; absent without any.' }),
-  needs: z
-    .array(z.enum(imageAttachments))
-    .optional()
-    .meta({ description: 'Input files that each request must have; absent without any.' }),
-  unsupported: z.array(z.enum(imageOptions)).optional().meta({
-    description: 'Fields that requests must not have, because the server of the model does not support them.',
-  }),
-  upscales: z
-    .array(upscaleField)
-    .meta({ description: 'Values that `upscale` accepts; empty if the model has no upscaler.' }),
-  safety_checker: z.enum(['black', 'refuse']).nullable().meta({
-    description:
-      'Effect of the model’s safety checker on a flagged image: `black` replaces it, `refuse` fails the request. null: no checker.',
-  }),
-  loras: z
-    .array(loraSchema)
-    .optional()
-    .meta({ description: 'Adapters that `loras` accepts, with their ranks; absent without any.' }),
-  defaults: z.strictObject({
-    size: z.string(),
-    num_inference_steps: count,
-    guidance_scale: z.number(),
-    scheduler: z.string(),
-  }),
 };
 
 type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
@@ -265,29 +220,6 @@ function parametersOf(
     ...(input.loras && { loras: input.loras.map(({ id, scale }) => ({ id, scale })) }),
     ...(input.metadata && { metadata: true }),
     ...(input.upscale !== undefined && { upscale: input.upscale }),
-  };
-}
-
-function modelView(card: ImageCard): View<typeof imageModelShape> {
-  const { sizes, steps, guidance } = card;
-  return {
-    sizes: { multiple: sizes.multiple, min: sizes.min, max: sizes.max },
-    steps: { min: steps.min, max: steps.max },
-    guidance: { min: guidance.min, max: guidance.max },
-    schedulers: [...card.schedulers],
-    max_prompt_tokens: card.maxPromptTokens,
-    ...(card.takes === undefined || card.takes.length === 0 ? {} : { takes: [...card.takes] }),
-    ...(card.needs !== undefined && { needs: [...card.needs] }),
-    ...(card.unsupported !== undefined && { unsupported: [...card.unsupported] }),
-    upscales: [...(card.upscales ?? [])],
-    safety_checker: card.safetyChecker ?? null,
-    ...(card.loras && { loras: card.loras.map(loraView) }),
-    defaults: {
-      size: `${sizes.default.width}x${sizes.default.height}`,
-      num_inference_steps: steps.default,
-      guidance_scale: guidance.default,
-      scheduler: card.defaultScheduler,
-    },
   };
 }
 
