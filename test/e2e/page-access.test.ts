@@ -59,7 +59,7 @@ it('labels every control for screen readers, and announces progress', async () =
   ])
     expect([label, await page.getByLabel(label, { exact: true }).count()]).toEqual([label, 1]);
   const unnamed = await page.evaluate<string[]>(`
-    [...document.querySelectorAll('button, a, img, input:not([aria-hidden]), select, textarea, progress')]
+    [...document.querySelectorAll('button, a, img:not([alt=""]), input:not([aria-hidden]), select, textarea, progress')]
       .filter((element) => element.checkVisibility())
       .filter((element) => {
         const own = element.ariaLabel ?? element.getAttribute('alt') ?? element.textContent.trim();
