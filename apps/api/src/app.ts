@@ -1,6 +1,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { addAdminBoard } from './admin/admin-board.ts';
+import { adminKeyRoutes } from './admin/admin-keys.ts';
 import { adminModelRoutes } from './admin/admin-models.ts';
 import { adminRequestRoutes } from './admin/admin-requests.ts';
 import { adminWorkerRoutes } from './admin/admin-workers.ts';
@@ -100,9 +101,11 @@ function routesOf(context: ApiContext): readonly Route[] {
     ...falRoutes,
     ...replicateRoutes,
     ...replicateFileRoutes,
-    ...(context.adminAccess === 'none' ? [] : [...adminModelRoutes, ...adminWorkerRoutes, ...adminRequestRoutes]),
+    ...(context.adminAccess === 'none' ? [] : adminRoutes),
   ];
 }
+
+const adminRoutes = [...adminModelRoutes, ...adminWorkerRoutes, ...adminRequestRoutes, ...adminKeyRoutes];
 
 /** Returns the methods of a path that is a route itself, although it also matches one with a parameter. */
 function methodsOf(routes: readonly Route[], path: string): string[] | undefined {

@@ -39,6 +39,7 @@ export * from './workers/sweep-workers.ts';
 export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './workers/worker-inbox.ts';
 
 export * from './files/stored-files.ts';
+export * from './keys/stored-keys.ts';
 
 export { createEventHub, type EventHub } from './events/event-hub.ts';
 export { readEvents, readLogEnd, readOutputChunk, readPreview } from './events/read-events.ts';

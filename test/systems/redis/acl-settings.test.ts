@@ -61,7 +61,7 @@ async function ask(system: System, path: string, init: RequestInit = {}): Promis
   const response = await fetch(`${system.url}${path}`, init);
   expect([path, response.status, await response.clone().text()]).toEqual([
     path,
-    expect.toBeOneOf([200, 202]),
+    expect.toBeOneOf([200, 201, 202]),
     expect.anything(),
   ]);
   return (await response.json()) as Record<string, unknown>;
@@ -122,6 +122,10 @@ it(
       ['succeeded', 'failed', 'succeeded'].map((state) => expect.stringContaining(`event: ${state}`)),
     );
     await ask(system, '/admin/dead-requests', { headers: admin });
+    const added = { method: 'POST', headers: { ...carol, ...admin }, body: '{"name":"dave"}' };
+    const { id: key } = await ask(system, '/admin/keys', added);
+    await ask(system, '/admin/keys', { headers: admin });
+    await ask(system, `/admin/keys/${String(key)}`, { method: 'DELETE', headers: admin });
     for (const action of ['restart', 'pause', 'resume'])
       await ask(system, `/admin/models/emoji-sd/${action}`, { method: 'POST', headers: admin });
     const statesOf = async () =>

@@ -2,15 +2,13 @@
 import { cutText, fieldProblems, modelOfShard } from '@darkroom/core';
 import type { EngineCall } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import { bodyTooSlow } from '../body/min-rate.ts';
-import { bodyTooLarge, readJsonBody, wrongType } from '../body/read-json-body.ts';
+import { readJsonBody } from '../body/read-json-body.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError, invalidFields } from '../http/api-error.ts';
-import { errorSchema } from '../http/error-response.ts';
 import { commonErrors, describeErrorAnswer, jsonAnswer, type Route } from '../openapi/api-route.ts';
 import { noStore } from '../http/public-url.ts';
 import { count } from '../openapi/api-schemas.ts';
-import { audit, notAnAdmin } from './admin-action.ts';
+import { audit, bodyErrors, maxBodyBytes, notAnAdmin } from './admin-action.ts';
 import { callWorkers, type WorkerAnswer } from './call-workers.ts';
 
 /** Reply of a worker; unknown fields are missing. */
@@ -79,15 +77,6 @@ const engineCallSchema = z
     }),
   })
   .openapi('WorkerRpc');
-/** Max size of a body of `rpc`. */
-const maxCallBytes = 65_536;
-const bodyErrors = {
-  400: jsonAnswer('An invalid body.', errorSchema),
-  408: describeErrorAnswer('The body did not arrive in time.', bodyTooSlow()),
-  413: describeErrorAnswer('The body is too large.', bodyTooLarge(maxCallBytes)),
-  415: describeErrorAnswer('The body is not application/json.', wrongType('text/plain')),
-};
-
 interface CallOptions<Answer extends z.ZodType> {
   operationId: string;
   summary: string;
@@ -182,7 +171,7 @@ export const workerCallRoutes: readonly Route[] = [
 ];
 
 async function readEngineCall(c: ApiCall): Promise<EngineCall> {
-  const body = await readJsonBody(c, maxCallBytes);
+  const body = await readJsonBody(c, maxBodyBytes);
   const { data, error } = engineCallSchema.safeParse(body);
   if (error) throw invalidFields(fieldProblems(error.issues, { body, known: ['method', 'parameters'] }));
   return { method: data.method, parameters: data.parameters ?? {} };

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type ApiConfig, ConfigError, keyNamePattern } from '@darkroom/config';
-import { z } from 'zod';
+import { z } from '@hono/zod-openapi';
 import type { ApiKey } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 
-/** Keys of this server by SHA-256 in hex. */
-export type ApiKeys = ReadonlyMap<string, ApiKey>;
+/** Keys of this server by SHA-256 in hex. Updated in place, so that every reader sees changes at once. */
+export type ApiKeys = Map<string, ApiKey>;
 
 export type KeySettings = Pick<ApiConfig, 'apiKeys' | 'adminKeys' | 'apiKeysFile'>;
 
@@ -21,15 +21,26 @@ export function isOpenToAll(keys: ApiKeys): boolean {
   return [...keys.values()].every(({ isAdmin }) => isAdmin);
 }
 
-const wholeNumber = z.int().min(1).max(1_000_000);
+const expectedName = 'a text of 1 to 64 letters, digits, ".", "_" and "-"';
+const expectedWeight = 'a number from 0.001 to 1000';
+const expectedCount = 'a whole number from 1 to 1000000';
+const count = z.int(expectedCount).min(1, expectedCount).max(1_000_000, expectedCount);
+
+/** Fields of a key in API_KEYS_FILE and in `POST /admin/keys`. */
+export const keyFields = {
+  name: z.string(expectedName).regex(keyNamePattern, expectedName),
+  weight: z.number(expectedWeight).min(0.001, expectedWeight).max(1000, expectedWeight),
+  requests_per_minute: count,
+  open_requests: count,
+};
 const fileSchema = z.strictObject({
   keys: z.array(
     z.strictObject({
-      name: z.string().regex(keyNamePattern),
+      name: keyFields.name,
       sha256: z.string().regex(/^[0-9a-f]{64}$/),
-      weight: z.number().min(0.001).max(1000).optional(),
-      requests_per_minute: wholeNumber.optional(),
-      open_requests: wholeNumber.optional(),
+      weight: keyFields.weight.optional(),
+      requests_per_minute: keyFields.requests_per_minute.optional(),
+      open_requests: keyFields.open_requests.optional(),
     }),
   ),
 });
@@ -60,17 +71,46 @@ export function loadApiKeys({ apiKeys = [], adminKeys = [], apiKeysFile }: KeySe
   for (const { name, key } of adminKeys) add(hashKey(key), { ...unlimited, name, isAdmin: true }, 'ADMIN_KEYS');
   for (const { sha256, name, weight = 1, requests_per_minute, open_requests } of readKeysFile(apiKeysFile)) {
     const limits = { weight, requestsPerMinute: requests_per_minute, openRequests: open_requests };
-    const revocation = new AbortController();
-    // Every open stream of the key listens: not a leak.
-    setMaxListeners(0, revocation.signal);
-    const key = { name, ...limits, isAdmin: false, isHashed: true as const, revocation };
+    const key = { name, ...limits, isAdmin: false, isHashed: true as const, revocation: createRevocation() };
     add(sha256, key, `API_KEYS_FILE ${apiKeysFile}`);
   }
   if (problems.length > 0) throw new ConfigError(problems);
   return keys;
 }
 
-/** Returns SHA-256 in hex. Keys are random, so no slow hash is needed; looking up a hash leaks no timing. */
+export function createRevocation(): AbortController {
+  const revocation = new AbortController();
+  // Every open stream of the key listens: not a leak.
+  setMaxListeners(0, revocation.signal);
+  return revocation;
+}
+
+/**
+ * Replaces either the keys stored in Redis or all others by `next`. Ends the streams of removed keys. Returns the
+ * numbers of changes.
+ */
+export function replaceKeys(keys: ApiKeys, next: ApiKeys, { isStored = false } = {}) {
+  const changes = { added: 0, changed: 0, removed: 0 };
+  for (const [hash, key] of keys) {
+    if (next.has(hash) || (key.isStored ?? false) !== isStored) continue;
+    keys.delete(hash);
+    key.revocation?.abort();
+    changes.removed += 1;
+  }
+  for (const [hash, key] of next) {
+    const known = keys.get(hash);
+    if (known !== undefined && JSON.stringify(known) === JSON.stringify(key)) continue;
+    changes[known === undefined ? 'added' : 'changed'] += 1;
+    // Changed limits end no stream; reuse the controller so that a later revocation still does.
+    keys.set(hash, known === undefined ? key : { ...key, revocation: known.revocation });
+  }
+  return changes;
+}
+
+/**
+ * Returns SHA-256 in hex. Keys are random, with at least 128 bits if generated as documented: no list of likely keys
+ * exists, so no slow hash is needed. Looking up a hash leaks no timing.
+ */
 export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }

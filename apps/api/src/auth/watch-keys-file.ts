@@ -2,13 +2,12 @@
 import { stat } from 'node:fs/promises';
 import { ConfigError } from '@darkroom/config';
 import { type Logger, PeriodicLoop } from '@darkroom/service';
-import { type KeySettings, loadApiKeys } from './api-keys.ts';
-import type { ApiKey } from '../http/api-env.ts';
+import { type ApiKeys, type KeySettings, loadApiKeys, replaceKeys } from './api-keys.ts';
 
 export interface KeysFileOptions {
   settings: KeySettings;
-  /** Keys loaded at the start. Updated in place, so that every reader sees changes at once. */
-  keys: Map<string, ApiKey>;
+  /** Keys loaded at the start. */
+  keys: ApiKeys;
   log: Logger;
 }
 
@@ -53,26 +52,4 @@ async function versionOf(path: string | undefined): Promise<string> {
   } catch {
     return 'missing';
   }
-}
-
-function replaceKeys(keys: Map<string, ApiKey>, next: ReadonlyMap<string, ApiKey>) {
-  const changes = { added: 0, changed: 0, removed: 0 };
-  for (const [hash, key] of keys) {
-    if (next.has(hash)) continue;
-    keys.delete(hash);
-    key.revocation?.abort();
-    changes.removed += 1;
-  }
-  for (const [hash, key] of next) {
-    const known = keys.get(hash);
-    if (known !== undefined && isEqual(known, key)) continue;
-    changes[known === undefined ? 'added' : 'changed'] += 1;
-    // Changed limits end no stream; reuse the controller so that a later revocation still does.
-    keys.set(hash, known === undefined ? key : { ...key, revocation: known.revocation });
-  }
-  return changes;
-}
-
-function isEqual(one: ApiKey, other: ApiKey): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }

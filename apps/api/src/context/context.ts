@@ -18,6 +18,7 @@ import { adminAccessOf } from '../auth/admin-access.ts';
 import type { ApiKeys } from '../auth/api-keys.ts';
 import { createSubmissionCounter } from '../auth/limit-rate.ts';
 import { WrongKeyLimit } from '../auth/limit-wrong-keys.ts';
+import { StoredKeys } from '../auth/stored-keys.ts';
 import { createApiMetrics } from '../http/api-metrics.ts';
 import { createImageIntake } from '../images/image-intake.ts';
 import { createCached } from '../server/cached.ts';
@@ -30,6 +31,8 @@ export interface ApiDeps {
   config: ApiConfig;
   /** By default empty: open to every client. */
   apiKeys?: ApiKeys;
+  /** Adds the keys stored in Redis to `apiKeys`. */
+  storedKeys?: StoredKeys;
   /** Supported kinds of work; by default all. */
   kinds?: Kinds;
   log: Logger;
@@ -78,6 +81,7 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
     pools: createCached(clock, () => withStore(readPools)),
     /** Secret that authenticates request ids. */
     idSecret: createCached(clock, () => withStore(readIdSecret)),
+    storedKeys: deps.storedKeys ?? new StoredKeys({ store, keys: apiKeys, log }),
     images: createImageIntake(config),
     adminAccess: adminAccessOf(apiKeys, config.host),
     wrongKeys: new WrongKeyLimit({ clock, log }),

@@ -16,7 +16,9 @@ export interface ApiKey {
   isAdmin: boolean;
   /** Only the hash of the key is known, so its length is checked on use. */
   isHashed?: true;
-  /** Aborts when the key is removed from API_KEYS_FILE, which ends its streams; absent for keys of the settings. */
+  /** The key was added through the API and is stored in Redis. */
+  isStored?: true;
+  /** Aborts when the key is removed or revoked, which ends its streams; absent for keys of the settings. */
   revocation?: AbortController;
 }
 

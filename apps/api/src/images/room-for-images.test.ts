@@ -29,7 +29,7 @@ async function serveUnmeasured(atOnce: number): Promise<{ image: string; mask: s
   return { image: `${server.url}/image`, mask: `${server.url}/mask` };
 }
 
-function keysOf(keys: Readonly<Record<string, Partial<ApiKey>>>): ReadonlyMap<string, ApiKey> {
+function keysOf(keys: Readonly<Record<string, Partial<ApiKey>>>): Map<string, ApiKey> {
   return new Map(Object.entries(keys).map(([name, key]) => [hashKey(name), { ...anonymousKey, ...key, name }]));
 }
 

@@ -11,6 +11,7 @@ import {
 } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import {
+  addKey,
   answerCall,
   createWebhookId,
   dispatchRequests,
@@ -74,6 +75,7 @@ async function seedAll(): Promise<StoreConnection> {
   await claimBusyMove(store, 'tiny', 1000);
   await answerCall(store, worker, { call: 'c1', answer: {} });
   await forgetModel(store, 'unused');
+  await addKey(store, { name: 'ann', sha256: '', weight: 1, requestsPerMinute: null, openRequests: null }, 1);
   return store;
 }
 

@@ -15,6 +15,7 @@ export function systemKeys(prefix: string) {
     models: `${prefix}:models`,
     loadFailures: `${prefix}:v3:load-failures`,
     idSecret: `${prefix}:id-secret`,
+    apiKeys: `${prefix}:api-keys`,
     webhookSecrets: `${prefix}:{_webhooks}:secrets`,
     /** In the webhooks slot: processes that create links (API and webhook-sender) may write there. */
     linkSecret: `${prefix}:{_webhooks}:link-secret`,

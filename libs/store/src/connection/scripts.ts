@@ -17,6 +17,8 @@ const scriptPaths = [
   'dispatch/read-dispatchable',
   'events/read-events',
   'files/store-file',
+  'keys/add-key',
+  'keys/remove-key',
   'events/write-batch',
   'workers/drain-worker',
   'models/forget-model',
