@@ -1,37 +1,14 @@
 /** The commands and programs of docs/coming-from.md, run unchanged. */
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import sharp from 'sharp';
-import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
+import { runSection as runDocumentSection } from './document-programs.ts';
 import { useSharedSystem } from './shared-system.ts';
 
-const root = new URL('../../', import.meta.url).pathname;
-
 const system = useSharedSystem();
-let document: string;
-beforeAll(async () => {
-  document = await readFile(join(root, 'docs/coming-from.md'), 'utf8');
-});
 
-/** Runs the code blocks of a section in one directory that has only the packages and the models. */
-async function runSection(heading: string): Promise<{ outputs: string[]; directory: string }> {
-  const directory = await mkdtemp(join(tmpdir(), 'darkroom-coming-from-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  for (const name of ['node_modules', 'models']) await symlink(join(root, name), join(directory, name));
-  const [, section = ''] = document.split(`## ${heading}\n`);
-  const outputs: string[] = [];
-  for (const { groups } of section.split(/^## /m)[0]!.matchAll(/```(?<language>sh|js)\n(?<code>.*?)```/gs)) {
-    const code = groups!['code']!.replaceAll('http://127.0.0.1:8080', system.url);
-    const command = groups!['language'] === 'sh' ? ['sh', '-c'] : [process.execPath, '--input-type=module', '--eval'];
-    const options = { cwd: directory, env: { PATH: process.env['PATH'] } };
-    const { stdout } = await promisify(execFile)(command[0]!, [...command.slice(1), code], options);
-    outputs.push(stdout);
-  }
-  return { outputs, directory };
-}
+const runSection = (heading: string) => runDocumentSection('docs/coming-from.md', heading, system.url);
 
 it("docs/coming-from.md: CogView4's server", async () => {
   const { outputs } = await runSection("CogView4's server");
@@ -93,6 +70,7 @@ it('docs/coming-from.md: a BullMQ queue', async () => {
   expect(outputs[0]).toMatch(/\nsucceeded \/v1\/predict\/emoji-sd-\w+\/images\/0\n$/);
 });
 
-it('docs/coming-from.md: the tests above run every code block', () => {
+it('docs/coming-from.md: the tests above run every code block', async () => {
+  const document = await readFile(new URL('../../docs/coming-from.md', import.meta.url), 'utf8');
   expect(document.match(/^```\w/gm)).toHaveLength(9);
 });
