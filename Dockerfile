@@ -1,3 +1,4 @@
+# One image with the whole system: docker build -t darkroom . (docs/docker.md)
 # One target per kind of process, each with only the files that it needs:
 #   docker build --target api -t darkroom-api:0.1.0 .
 # Targets: api, batch-former, janitor, webhook-sender, worker, worker-cuda. docker-compose.yml builds and runs them.
@@ -34,6 +35,8 @@ FROM pack AS packed-webhook-sender
 RUN --mount=type=cache,target=/root/.npm deploy/docker/pack.sh webhook-sender
 FROM pack AS packed-worker
 RUN --mount=type=cache,target=/root/.npm deploy/docker/pack.sh worker
+FROM pack AS packed-darkroom
+RUN --mount=type=cache,target=/root/.npm deploy/docker/pack.sh api batch-former janitor webhook-sender worker
 
 # The CUDA libraries are too big for npm: onnxruntime-node's install script downloads them from NuGet.
 # `--build-arg ONNXRUNTIME_NODE_INSTALL=skip` omits them, to test the rest of the image without access to NuGet.
@@ -86,3 +89,19 @@ ENTRYPOINT ["tini", "--", "node"]
 COPY models models
 COPY --from=packed-worker-cuda /packed ./
 CMD ["apps/worker/dist/main.js"]
+
+# The whole system in one container, started like `npm start`, with a Redis of its own. State is in the volume /data.
+FROM node AS darkroom
+RUN apt-get update && apt-get install -y --no-install-recommends redis-server && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+RUN install --directory --owner 1000 --group 1000 /data
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 METRICS_PORT=9090
+USER 1000:1000
+EXPOSE 8080
+VOLUME /data
+COPY deploy/docker/healthcheck.mjs ./
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["node", "/app/healthcheck.mjs"]
+COPY models models
+COPY tools tools
+COPY --from=packed-darkroom /packed ./
+WORKDIR /data
+ENTRYPOINT ["tini", "--", "node", "/app/tools/start.mjs"]

@@ -1,23 +1,21 @@
 #!/bin/sh
-# pack.sh APP: reduces /packed to the runtime files of one app: its packages, the built libs it depends on, and the app.
-# Run in the build stage of the Dockerfile, where /app is built and /packed holds the manifests.
+# pack.sh APP...: reduces /packed to the runtime files of some apps: their packages, the built libs that they depend on,
+# and the apps. Run in the build stage of the Dockerfile, where /app is built and /packed holds the manifests.
 set -eu
-app=$1
 cd /packed
-npm ci --omit=dev --workspace "@darkroom/$app"
+npm ci --omit=dev $(printf -- '--workspace @darkroom/%s ' "$@")
 
-# npm links the libs that this app depends on, directly or not. Remove all other libs and apps.
+# npm links these apps and the libs that they depend on, directly or not. Remove all others.
 for directory in libs/* apps/*; do
-  name=$(basename "$directory")
-  if [ "$directory" != "apps/$app" ] && [ ! -e "node_modules/@darkroom/$name" ]; then rm -r "$directory"; fi
+  if [ ! -e "node_modules/@darkroom/$(basename "$directory")" ]; then rm -r "$directory"; fi
 done
-for directory in libs/* "apps/$app"; do
+for directory in libs/* apps/*; do
   cp -r "/app/$directory/dist" "$directory/"
-  # Lua scripts and the code of threads are read from src. An engine in Python imports its package from here.
+  # Lua scripts and WebAssembly are read from src. An engine in Python imports its package from here.
   if [ -d "/app/$directory/python" ]; then cp -r "/app/$directory/python" "$directory/"; fi
-  (cd "/app/$directory" && find src \( -name '*.lua' -o -name 'encode-thread.mjs' \) -exec cp --parents {} "/packed/$directory/" \;)
+  (cd "/app/$directory" && find src \( -name '*.lua' -o -name '*.wasm' \) -exec cp --parents {} "/packed/$directory/" \;)
 done
-if [ "$app" = api ]; then
+if [ -d apps/api ]; then
   mkdir -p apps/page
   cp -r /app/apps/page/dist apps/page/
 fi

@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { startCommand } from './installation.mjs';
 import { freePort } from './redis-settings.mjs';
 import { SetupError } from './say.mjs';
 
@@ -23,7 +24,7 @@ function checkPort(host, port) {
 
 function explain({ code, message }, host, port) {
   if (code === 'EADDRINUSE')
-    return `Port ${port} on ${host} is in use. Choose another: PORT=${port + 1} npm start (0 picks a free one).`;
-  if (code === 'EACCES') return `Port ${port} needs privileges. Choose one from 1024 up: PORT=8080 npm start.`;
+    return `Port ${port} on ${host} is in use. Choose another: PORT=${port + 1} ${startCommand} (0 picks a free one).`;
+  if (code === 'EACCES') return `Port ${port} needs privileges. Choose one from 1024 up: PORT=8080 ${startCommand}.`;
   return `The API cannot listen on ${host}:${port}: ${message}`;
 }

@@ -1,4 +1,4 @@
-// Allows one `npm start` per checkout: two would start two Redis servers on one directory.
+// Allows one system per directory: two would start two Redis servers on one directory.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -27,7 +27,7 @@ export function takeInstanceLock(file) {
       throw new SetupError(`Darkroom already runs from this directory (process ${pid}). Stop it first.`);
     rmSync(file, { force: true });
   }
-  throw new SetupError(`Another "npm start" is starting at this moment (${file}).`);
+  throw new SetupError(`Another Darkroom starts in this directory at this moment (${file}).`);
 }
 
 function liveOwner(file) {

@@ -34,7 +34,7 @@ export class Part {
   /**
    * @param options.name shown in messages
    * @param options.script a Node program; its IPC channel closes when this process ends
-   * @param options.args, options.env, options.cwd as for fork
+   * @param options.args, options.env as for fork
    * @param options.command instead of a script: a program with its arguments; guard.sh ends it when this process ends
    * @param options.prepare called before every start
    * @param options.isReady (child, signal) => Promise that resolves when ready; by default the message `ready`
@@ -126,8 +126,8 @@ export class Part {
 }
 
 /** Starts the process in its own process group: Ctrl-C reaches only this process, which stops the parts in order. */
-function launch({ script, args = [], command, env, cwd }) {
-  const options = { env, cwd, detached: true };
+function launch({ script, args = [], command, env }) {
+  const options = { env, detached: true };
   const output = ['inherit', 'inherit'];
   if (command !== undefined) return spawn('/bin/sh', [guard, ...command], { ...options, stdio: ['pipe', ...output] });
   return fork(script, args, { ...options, execArgv: [], stdio: ['ignore', ...output, 'ipc'] });

@@ -1,10 +1,10 @@
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
 /** The bundled models. One worker loads and serves all of them unless the environment names models. */
-const models = ['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion', 'emoji-reader'];
+export const models = ['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion', 'emoji-reader'];
 
 /** The apps of light.mjs. */
-const lightApps = ['api', 'batch-former', 'webhook-sender', 'janitor'];
+export const lightApps = ['api', 'batch-former', 'webhook-sender', 'janitor'];
 
 /**
  * glibc settings: one arena for all threads, and free memory above 128 KiB returns to the system. Otherwise it would
@@ -24,11 +24,14 @@ function nodeOptions({ NODE_OPTIONS = '' }) {
  * Returns the processes of the system in the order in which they stop: first admission and scheduling, then workers.
  * Each gets a metrics port: METRICS_PORT and those after it; 0 stays 0.
  *
+ * @param root directory of the apps and the bundled models
  * @param environment the launcher's; if it names a model, the worker serves only that one
  * @returns options for `Part`
  */
 export function partsOf({ root, environment, metricsPort }) {
-  const settings = hasCustomModel(environment) ? {} : { MODEL_DIRS: models.map((model) => `models/${model}`).join() };
+  // Relative: MODEL_DIRS separates paths by commas, and the path of the home may contain one.
+  const folder = relative(process.cwd(), join(root, 'models'));
+  const settings = hasCustomModel(environment) ? {} : { MODEL_DIRS: models.map((model) => join(folder, model)).join() };
   const wanted = [
     ...lightParts(environment),
     // The last port: a worker may start several processes, which use the ports that follow.
@@ -37,7 +40,7 @@ export function partsOf({ root, environment, metricsPort }) {
   return wanted.map(({ name, script, port, settings }) => {
     const env = { ...allocation, ...environment, NODE_OPTIONS: nodeOptions(environment), ...settings };
     if (metricsPort) env.METRICS_PORT = String(metricsPort + port);
-    return { name, script: join(root, script), cwd: root, env };
+    return { name, script: join(root, script), env };
   });
 }
 

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { dockerRedis } from './redis-docker.mjs';
 import { findOrInstallRedisProgram } from './redis-install.mjs';
+import { startCommand } from './installation.mjs';
 import { askRedis, untilRedisAnswers } from './redis-ping.mjs';
 import { chooseEndpoint, stopLeftover, writeRedisSettings } from './redis-settings.mjs';
 import { Part } from './part.mjs';
@@ -27,7 +28,7 @@ export async function provideRedis({ directory, env = process.env, timing }) {
       '  Debian, Ubuntu   sudo apt-get install redis-server',
       '  macOS            brew install redis',
       '  Docker           start it, and run this again',
-      '  a Redis you have REDIS_URL=redis://host:6379 npm start',
+      `  a Redis you have REDIS_URL=redis://host:6379 ${startCommand}`,
     ].join('\n'),
   );
 }

@@ -12,7 +12,7 @@ export const apiSettings = {
   }),
   host: api('HOST', address, {
     default: '127.0.0.1',
-    doc: 'Address the API listens on; `0.0.0.0` for all.',
+    doc: 'Address the API listens on; `0.0.0.0` for all. Other machines can then reach it, so keys are required. `npm start` makes a key if no setting names one: [install.md](install.md#keys).',
   }),
   queueMaxLength: api('QUEUE_MAX_LENGTH', wholeNumber(1, 100_000, 'requests'), {
     default: '1000',

@@ -15,8 +15,9 @@ type PartsOf = (options: {
 const path = '../../../tools/start/parts.mjs';
 const { partsOf } = (await import(path)) as { partsOf: PartsOf };
 
-function parts(environment: Record<string, string> = {}, metricsPort?: number): PartOptions[] {
-  return partsOf({ root: '/r', environment, metricsPort });
+/** The directory in which the system starts contains the models, as in a checkout. */
+function parts(environment: Record<string, string> = {}, metricsPort?: number, root = process.cwd()): PartOptions[] {
+  return partsOf({ root, environment, metricsPort });
 }
 
 const inTheBox = 'models/emoji-sd,models/emoji-writer,models/emoji-writer-diffusion,models/emoji-reader';
@@ -36,6 +37,11 @@ it('starts one worker for the bundled models and passes the environment on', () 
     MODEL_DIRS: inTheBox,
     NODE_OPTIONS: expect.stringContaining('2000') as string,
   });
+});
+
+it('names the bundled models by paths relative to the current directory where the package is installed', () => {
+  const { MODEL_DIRS } = parts({}, undefined, `${process.cwd()}/node_modules/@darkroom/server`).at(-1)!.env;
+  expect(MODEL_DIRS?.split(',')[0]).toBe('node_modules/@darkroom/server/models/emoji-sd');
 });
 
 it.each<Record<string, string>>([
