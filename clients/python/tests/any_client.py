@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -15,9 +16,12 @@ class AnyClient(Protocol):
     def call(self, name: str, *args: Any, **options: Any) -> Any:
         """Return the result of a function."""
 
-    def collect(self, request_id: str, **options: Any) -> list[RequestEvent]:
+    def collect(self, request_id: str, **options: Any) -> builtins.list[RequestEvent]:
         """Return all events of `stream`."""
         ...
+
+    def list(self, **options: Any) -> Any:
+        """Return all requests of `list`."""
 
     def leave(self, request_id: str, then: Callable[[], None]) -> None:
         """Leave the loop of `stream` at its first event."""
@@ -35,8 +39,11 @@ class BlockingClient:
     def call(self, name: str, *args: Any, **options: Any) -> Any:
         return getattr(self.client, name)(*args, **options)
 
-    def collect(self, request_id: str, **options: Any) -> list[RequestEvent]:
-        return list(self.client.stream(request_id, **options))
+    def collect(self, request_id: str, **options: Any) -> builtins.list[RequestEvent]:
+        return [*self.client.stream(request_id, **options)]
+
+    def list(self, **options: Any) -> Any:
+        return [*self.client.list(**options)]
 
     def leave(self, request_id: str, then: Callable[[], None]) -> None:
         for _event in self.client.stream(request_id):
@@ -57,9 +64,15 @@ class LoopClient:
     def call(self, name: str, *args: Any, **options: Any) -> Any:
         return self.loop.run_until_complete(getattr(self.client, name)(*args, **options))
 
-    def collect(self, request_id: str, **options: Any) -> list[RequestEvent]:
-        async def collect() -> list[RequestEvent]:
+    def collect(self, request_id: str, **options: Any) -> builtins.list[RequestEvent]:
+        async def collect() -> builtins.list[RequestEvent]:
             return [event async for event in self.client.stream(request_id, **options)]
+
+        return self.loop.run_until_complete(collect())
+
+    def list(self, **options: Any) -> Any:
+        async def collect() -> Any:
+            return [summary async for summary in self.client.list(**options)]
 
         return self.loop.run_until_complete(collect())
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from any_client import AnyClient
@@ -163,6 +165,36 @@ def test_refuses_a_base_url_that_is_no_url_of_http(connect: Connect, url: str) -
 def test_models_returns_the_list(client: AnyClient, server: ScriptedServer) -> None:
     server.script(error_answer(503, "unavailable"), json_answer(200, {"object": "list", "data": [{"id": "tiny"}]}))
     assert client.call("models") == [{"id": "tiny"}]
+
+
+def list_page(next_cursor: str | None, *ids: str) -> Any:
+    return json_answer(200, {"data": [{"request_id": request_id} for request_id in ids], "next_cursor": next_cursor})
+
+
+def test_list_yields_the_requests_of_all_pages_over_an_empty_page_and_a_reset(
+    client: AnyClient, server: ScriptedServer
+) -> None:
+    server.script(list_page("2.b", "tiny-3", "tiny-2"), reset, list_page("1.a"), list_page(None, "tiny-1"))
+    assert [summary["request_id"] for summary in client.list()] == ["tiny-3", "tiny-2", "tiny-1"]
+    queries = ["limit=100", "limit=100&cursor=2.b", "limit=100&cursor=2.b", "limit=100&cursor=1.a"]
+    assert paths_of(server) == [f"GET /v1/predict?{query}" for query in queries]
+
+
+def test_list_sends_its_filters(client: AnyClient, server: ScriptedServer) -> None:
+    server.script(list_page(None))
+    times = {"created_after": datetime(2026, 1, 1, tzinfo=timezone.utc), "created_before": datetime(2026, 1, 2)}
+    assert client.list(model="tiny", status=["queued", "running"], page_size=1, **times) == []
+    query = dict(parse_qsl(server.requests[0].path.partition("?")[2]))
+    assert datetime.fromisoformat(query.pop("created_before")).timestamp() == times["created_before"].timestamp()
+    assert datetime.fromisoformat(query.pop("created_after")) == times["created_after"]
+    assert query == {"limit": "1", "model": "tiny", "status": "queued,running"}
+
+
+def test_list_fetches_a_page_when_the_loop_gets_there(server: ScriptedServer) -> None:
+    server.script(list_page("2.b", "tiny-3"))
+    with Darkroom(server.url) as client:
+        assert next(client.list())["request_id"] == "tiny-3"
+    assert len(server.requests) == 1
 
 
 def test_wait_repeats_long_polls_until_the_request_has_ended(

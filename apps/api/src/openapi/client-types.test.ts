@@ -8,9 +8,18 @@ const client = '../../../../libs/client/src';
 const pythonClient = '../../../../clients/python/src/darkroom_client';
 const header = '// Generated from /openapi.json by `npm run generate`. Do not edit.\n/* oxlint-disable max-lines */\n';
 /** Schemas that both clients use; the schemas that they reference are included. */
-const usedByBoth = ['ImageRequest', 'TextRequest', 'Accepted', 'Cancel', 'Request', 'Model', 'RequestEvent'];
+const usedByBoth = [
+  'ImageRequest',
+  'TextRequest',
+  'Accepted',
+  'Cancel',
+  'Request',
+  'Model',
+  'RequestEvent',
+  'RequestPage',
+];
 /** Schemas that the TypeScript client uses. */
-const used = [...usedByBoth, 'RequestPage', 'Status', 'DeadRequestList'];
+const used = [...usedByBoth, 'Status', 'DeadRequestList'];
 
 type Document = { components: { schemas: Record<string, Schema> } };
 

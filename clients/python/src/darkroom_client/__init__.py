@@ -7,6 +7,7 @@ from .api_types import (
     ImageRequest,
     ImageView,
     Model,
+    RequestSummary,
     RequestView,
     TextRequest,
     TextView,
@@ -17,7 +18,7 @@ from .client import Darkroom
 from .errors import DarkroomError
 from .files import File
 from .text_log import text_after
-from .types import Image, ImageEvent, InputImage, RequestEvent, TextChange, TextEvent
+from .types import Image, ImageEvent, InputImage, RequestEvent, RequestStatus, TextChange, TextEvent
 
 __all__ = [
     "AcceptedRequest",
@@ -34,6 +35,8 @@ __all__ = [
     "InputImage",
     "Model",
     "RequestEvent",
+    "RequestStatus",
+    "RequestSummary",
     "RequestView",
     "TextChange",
     "TextEvent",

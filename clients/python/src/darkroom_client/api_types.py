@@ -880,6 +880,47 @@ class TextsSucceededEvent(TypedDict):
     """One per finished text."""
 
 
+@final
+class RequestSummaryUrls(TypedDict):
+    self: str
+    events: str
+    cancel: str
+
+
+@final
+class RequestSummary(TypedDict):
+    request_id: str
+    kind: str
+    model: str
+    status: Literal["queued", "running", "succeeded", "failed", "canceled", "expired"]
+    is_canceling: bool
+    """Running, and will be canceled at its next step."""
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    expires_at: str | None
+    """Time until which the results can be fetched; null while open."""
+    is_pinned: bool
+    """True if it is retained for longer than other requests."""
+    prompt: NotRequired[str]
+    """The first 300 characters of the prompt; omitted if the server does not store prompts, or the prompt is token
+    ids."""
+    output_count: int
+    """Images or texts that it has once it has succeeded."""
+    images: NotRequired[list[ImageInfo]]
+    """Finished images; only of an image request."""
+    error: NotRequired[Failure]
+    urls: RequestSummaryUrls
+
+
+@final
+class RequestPage(TypedDict):
+    object: Literal["list"]
+    data: list[RequestSummary]
+    next_cursor: str | None
+    """Value of `cursor` for the next page; null after the last."""
+
+
 RequestView = (
     ImageView
     | TextView

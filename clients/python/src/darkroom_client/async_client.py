@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import builtins
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import httpx
 
 from . import calls
-from .api_types import AcceptedRequest, CanceledRequest, ImageRequest, Model, RequestView, TextRequest
+from .api_types import AcceptedRequest, CanceledRequest, ImageRequest, Model, RequestSummary, RequestView, TextRequest
 from .http import connect, get_json, request_path, send_for_json
 from .images import fetch_input
 from .stream import stream
 from .transport import AsyncTransport
-from .types import Image, InputImage, RequestEvent
+from .types import Image, InputImage, RequestEvent, RequestStatus
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -71,9 +73,9 @@ class AsyncDarkroom:
         if self._is_own_http:
             await self._http.aclose()
 
-    async def models(self) -> list[Model]:
+    async def models(self) -> builtins.list[Model]:
         """Return the models and their limits."""
-        return cast("list[Model]", (await get_json(self._connection, "/v1/models"))["data"])
+        return cast("builtins.list[Model]", (await get_json(self._connection, "/v1/models"))["data"])
 
     @overload
     async def submit(
@@ -90,6 +92,25 @@ class AsyncDarkroom:
     async def get(self, request_id: str) -> RequestView:
         """Return a request's state. 404: it never existed; 410: it expired."""
         return cast("RequestView", await get_json(self._connection, request_path(request_id)))
+
+    def list(
+        self,
+        *,
+        model: str | None = None,
+        status: Sequence[RequestStatus] | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        page_size: int = 100,
+    ) -> AsyncGenerator[RequestSummary, None]:
+        """Yield the stored requests of this client's key, newest first. See `Darkroom.list`."""
+        return calls.list_requests(
+            self._connection,
+            model=model,
+            status=status,
+            created_after=created_after,
+            created_before=created_before,
+            page_size=page_size,
+        )
 
     async def wait(self, request_id: str) -> RequestView:
         """Return the request when it has ended, with any final `status`. Its `texts` are complete.
@@ -119,7 +140,7 @@ class AsyncDarkroom:
         """Cancel a request. See `Darkroom.cancel`."""
         return await calls.cancel(self._connection, request_id)
 
-    async def images(self, request_id: str) -> list[Image]:
+    async def images(self, request_id: str) -> builtins.list[Image]:
         """Return the finished images with their bytes; after `wait`, all of them."""
         return await calls.images(self._connection, request_id)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, cast
+from urllib.parse import urlencode
 
-from .api_types import AcceptedRequest, CanceledRequest, RequestView
+from .api_types import AcceptedRequest, CanceledRequest, RequestPage, RequestSummary, RequestView
 from .errors import DarkroomError, is_response_lost
 from .files import is_file
 from .http import Connection, get_json, request_path, retrying, send_for_json
 from .images import fetch_image
-from .types import Image
+from .types import Image, RequestStatus
 
 # Seconds of a long poll: many proxies cut a silent connection after 30 or 60.
 LONG_POLL_S = 25
@@ -106,3 +108,31 @@ async def images(connection: Connection, request_id: str) -> list[Image]:
     """Return the finished images with their bytes."""
     view = await get_json(connection, request_path(request_id))
     return [cast("Image", await fetch_image(connection, image)) for image in view.get("images", [])]
+
+
+async def list_requests(
+    connection: Connection,
+    *,
+    model: str | None,
+    status: Sequence[RequestStatus] | None,
+    created_after: datetime | None,
+    created_before: datetime | None,
+    page_size: int,
+) -> AsyncGenerator[RequestSummary, None]:
+    """Yield the caller's requests page by page."""
+    filters = {
+        "limit": page_size,
+        "model": model,
+        "status": None if status is None else ",".join(status),
+        # A time without a zone is local.
+        "created_after": None if created_after is None else created_after.astimezone().isoformat(),
+        "created_before": None if created_before is None else created_before.astimezone().isoformat(),
+    }
+    query = {name: value for name, value in filters.items() if value is not None}
+    while True:
+        page = cast("RequestPage", await get_json(connection, f"/v1/predict?{urlencode(query)}"))
+        for summary in page["data"]:
+            yield summary
+        if page["next_cursor"] is None:
+            return
+        query["cursor"] = page["next_cursor"]

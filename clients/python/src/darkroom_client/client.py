@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import builtins
+from collections.abc import Generator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import httpx
 
 from . import calls
-from .api_types import AcceptedRequest, CanceledRequest, ImageRequest, Model, RequestView, TextRequest
+from .api_types import AcceptedRequest, CanceledRequest, ImageRequest, Model, RequestSummary, RequestView, TextRequest
 from .http import connect, get_json, request_path, send_for_json
 from .images import fetch_input
 from .stream import stream
 from .transport import BlockingTransport, iterate, run
-from .types import Image, InputImage, RequestEvent
+from .types import Image, InputImage, RequestEvent, RequestStatus
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -76,14 +78,14 @@ class Darkroom:
         if self._is_own_http:
             self._http.close()
 
-    def models(self) -> list[Model]:
+    def models(self) -> builtins.list[Model]:
         """Return the models and their limits.
 
         Example:
             ids = [model["id"] for model in client.models() if model["kind"] == "image"]
 
         """
-        return cast("list[Model]", run(get_json(self._connection, "/v1/models"))["data"])
+        return cast("builtins.list[Model]", run(get_json(self._connection, "/v1/models"))["data"])
 
     @overload
     def submit(self, *, idempotency_key: str | None = None, **request: Unpack[ImageRequest]) -> AcceptedRequest: ...
@@ -112,6 +114,35 @@ class Darkroom:
 
         """
         return cast("RequestView", run(get_json(self._connection, request_path(request_id))))
+
+    def list(
+        self,
+        *,
+        model: str | None = None,
+        status: Sequence[RequestStatus] | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        page_size: int = 100,
+    ) -> Generator[RequestSummary, None, None]:
+        """Yield the stored requests of this client's key, newest first. A page is fetched when the loop gets there.
+
+        `status` has the states to list, such as `["queued", "running"]`. `created_after` is inclusive,
+        `created_before` is not. A page has at most 100 requests.
+
+        Example:
+            for summary in client.list(status=["succeeded"]):
+                print(summary["request_id"], summary.get("prompt"))
+
+        """
+        items = calls.list_requests(
+            self._connection,
+            model=model,
+            status=status,
+            created_after=created_after,
+            created_before=created_before,
+            page_size=page_size,
+        )
+        return iterate(items)
 
     def wait(self, request_id: str) -> RequestView:
         """Return the request when it has ended, with any final `status`. Its `texts` are complete.
@@ -151,7 +182,7 @@ class Darkroom:
         """
         return run(calls.cancel(self._connection, request_id))
 
-    def images(self, request_id: str) -> list[Image]:
+    def images(self, request_id: str) -> builtins.list[Image]:
         """Return the finished images with their bytes; after `wait`, all of them.
 
         Example:

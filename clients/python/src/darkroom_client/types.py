@@ -22,6 +22,9 @@ from .api_types import (
     TextsSucceededEvent,
 )
 
+RequestStatus = Literal["queued", "running", "succeeded", "failed", "canceled", "expired"]
+"""The state of a request."""
+
 
 class Image(ImageInfo):
     """A finished image."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,18 @@ def test_reports_errors_with_status_code_and_param(client: AnyClient) -> None:
         with pytest.raises(DarkroomError) as caught:
             call()
         assert (caught.value.status, caught.value.code) == (404, "request_not_found")
+
+
+def test_lists_requests_newest_first_by_model_state_and_time(client: AnyClient) -> None:
+    before = datetime.now(timezone.utc)
+    ids = [client.call("submit", prompt=PROMPT, num_inference_steps=2)["request_id"] for _ in range(3)]
+    for request_id in ids:
+        client.call("wait", request_id)
+    found = client.list(model="emoji-sd", status=["succeeded"], created_after=before, page_size=2)
+    assert [summary["request_id"] for summary in found] == ids[::-1]
+    assert [(summary["prompt"], len(summary["images"])) for summary in found] == [(PROMPT, 1)] * 3
+    assert client.list(model="emoji-sd", status=["failed"], created_after=before) == []
+    assert ids[0] not in [summary["request_id"] for summary in client.list(created_before=before)]
 
 
 def test_lists_models_of_both_kinds_and_calls_other_paths(client: AnyClient) -> None:
