@@ -4,6 +4,7 @@ import {
   cancelRequest,
   listShards,
   readLoadFailures,
+  readFailure,
   readRequest,
   readStats,
   type StoreConnection,
@@ -227,19 +228,25 @@ it('fails a request whose output cannot be encoded', async () => {
   expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
 });
 
-it('logs the cause of an unexpected failure and does not show it to clients', async () => {
+it('logs and stores the cause of an unexpected failure for operators, and does not show it to clients', async () => {
   let lines = '';
   const stream = { write: (line: string) => void (lines += line) };
   const { store, executor, id } = await openBusy({ log: createLogger({ app: 'worker', stream }) });
   const failure = { code: 'internal', message: 'the engine failed' } as const;
   const [{ id: requestId }] = executor.submitted as [RowRequest];
-  executor.emit([{ type: 'request-failed', requestId, ...failure, cause: 'RangeError: Invalid typed array length' }]);
+  executor.emit([
+    { type: 'request-failed', requestId, ...failure, cause: `RangeError: Invalid length\n    at ${'x'.repeat(5000)}` },
+  ]);
   await expect.poll(() => stateOf(store, id)).toBe('failed');
   const logged = lines.split('\n').filter((line) => line.includes('RangeError'));
   expect(logged.map((line): unknown => JSON.parse(line))).toMatchObject([{ level: 'error', request_id: id }]);
   const result = await readRequest(store, id);
   expect(result).toMatchObject({ request: { error: failure } });
   expect(JSON.stringify(result)).not.toContain('RangeError');
+  const stored = await readFailure(store, id);
+  expect(stored).toMatchObject({ code: 'engine_error', message: 'RangeError: Invalid length' });
+  expect(stored?.details).toMatch(/^RangeError: Invalid length\n    at x+$/);
+  expect(stored?.details).toHaveLength(4000);
 });
 
 it('fails a request that cannot be encoded, even if the reply about missing outputs was lost', async () => {

@@ -1315,7 +1315,7 @@ export interface components {
         LastFailure: {
             /** `engine_error`, `out_of_memory`, `timeout` or `worker_lost`. */
             code: string;
-            /** Message of the engine or module; the log has the stack. */
+            /** Message of the engine or module. */
             message: string;
             worker: string;
         } | null;

@@ -16,7 +16,7 @@ export { dropRequest } from './dead/drop-request.ts';
 export { expireRequests } from './requests/expire-requests.ts';
 export { anyOwner, newRequestId, readIdSecret } from './requests/request-ids.ts';
 export * from './requests/idempotency-key.ts';
-export { type DeadRequest, listDead, readFailure } from './dead/list-dead.ts';
+export { type DeadRequest, listDead, readDead, readFailure } from './dead/list-dead.ts';
 export { createRateLimiter, type RateLimiter } from './requests/rate-limiter.ts';
 export { readRequest } from './requests/read-request.ts';
 export { type ListedRequest, type ListPosition, listRequests } from './requests/list-requests.ts';

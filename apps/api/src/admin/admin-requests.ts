@@ -1,11 +1,12 @@
 /** Failed requests of all owners, without their inputs. */
-import { isoTime } from '@darkroom/core';
+import { isoTime, type LastFailure } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
 import {
   type DeadRequest,
   dropRequest,
   listDead,
   listShards,
+  readDead,
   readFailure,
   readRequest,
   retryRequest,
@@ -28,12 +29,13 @@ import { audit, notAnAdmin } from './admin-action.ts';
 
 const listedPerModel = 50;
 
+const failureFields = {
+  code: z.string().openapi({ description: '`engine_error`, `out_of_memory`, `timeout` or `worker_lost`.' }),
+  message: z.string().openapi({ description: 'Message of the engine or module.' }),
+  worker: z.string(),
+};
 const failureSchema = z
-  .strictObject({
-    code: z.string().openapi({ description: '`engine_error`, `out_of_memory`, `timeout` or `worker_lost`.' }),
-    message: z.string().openapi({ description: 'Message of the engine or module; the log has the stack.' }),
-    worker: z.string(),
-  })
+  .strictObject(failureFields)
   .nullable()
   .openapi('LastFailure', { description: 'Error of the last failed attempt. The client gets only the code.' });
 
@@ -80,16 +82,21 @@ const list: Route = {
   },
 };
 
+const detailsDescription =
+  'Stack of the error, as the log has it under `an attempt failed` or `unexpected engine error`; at most 4,000 characters. null if there is none, such as for a lost worker.';
 const requestFailureSchema = z
   .strictObject({
     request_id: z.string().openapi({ example: exampleId }),
     status: z.string(),
-    attempts: z.int().min(0).openapi({ description: 'Deliveries to a worker.' }),
+    attempts: z.int().min(0).nullable().openapi({ description: 'Deliveries to a worker; null once it has expired.' }),
     error: z
       .strictObject({ code: z.string(), message: z.string() })
       .nullable()
       .openapi({ description: 'The error that the client gets.' }),
-    failure: failureSchema,
+    failure: z
+      .strictObject({ ...failureFields, details: z.string().nullable().openapi({ description: detailsDescription }) })
+      .nullable()
+      .openapi('FailureDetails', { description: 'Error of the last failed attempt. The client gets only the code.' }),
   })
   .openapi('RequestFailure');
 
@@ -99,15 +106,19 @@ const why: Route = {
   operationId: 'getRequestFailure',
   tag: 'Admin',
   summary: 'Get the errors of a request and of its last failed attempt',
-  description: 'For any owner and any state; without the input.',
+  description:
+    'For any owner and any state; without the input. Failed requests are found after they have expired, too.',
   responses: { ...requestErrors, 200: jsonAnswer('The current state.', requestFailureSchema), 403: notAnAdmin },
   async handle(c, { withStore }) {
     const id = requestIdOf(c);
-    const [found, failure = null] = await withStore((store) =>
-      Promise.all([readRequest(store, id), readFailure(store, id)]),
-    );
+    const [found, failure] = await withStore((store) => Promise.all([readRequest(store, id), readFailure(store, id)]));
+    const expired = found.status === 'gone' ? await withStore((store) => readDead(store, id)) : undefined;
+    if (expired !== undefined) {
+      const shown = { request_id: id, status: 'failed', attempts: null, error: expired.error };
+      return c.json({ ...shown, failure: failureView(expired.failure) }, 200, noStore);
+    }
     const { state, attempts, error = null } = present(id, found).request;
-    return c.json({ request_id: id, status: state, attempts, error, failure }, 200, noStore);
+    return c.json({ request_id: id, status: state, attempts, error, failure: failureView(failure) }, 200, noStore);
   },
 };
 
@@ -182,6 +193,10 @@ function deadView(dead: DeadRequest): z.infer<typeof deadRequestSchema> {
     failure: dead.failure ?? null,
     is_retryable: dead.isRetryable,
   };
+}
+
+function failureView(failure: LastFailure | undefined): z.infer<typeof requestFailureSchema>['failure'] {
+  return failure === undefined ? null : { ...failure, details: failure.details ?? null };
 }
 
 function notFailed(id: string, state: string): ApiError {

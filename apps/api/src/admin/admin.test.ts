@@ -246,20 +246,35 @@ it('shows the error of a request to operators, and only its code to the client',
   const id = await test.submit({ prompt: 'a fox' });
   await startWorker(test.store);
   const lost = { code: 'out_of_memory', message: 'threw: CUDA error: out of memory at layer 7' } as const;
+  const details = 'Error: threw\n    at draw (module.py:7)';
   const failure = { ...lost, worker: 'w1' };
   for (const [status, error] of [
     ['queued', null],
     ['failed', { code: 'out_of_memory', message: 'Failed in all 2 attempts: out of memory.' }],
   ] as const) {
-    await (await runNext(test.store)).requeue(lost);
-    const view = { request_id: id, status, attempts: status === 'queued' ? 1 : 2, error, failure };
-    expect(await ask(test, 'GET', `/requests/${id}`)).toEqual([200, view]);
+    await (await runNext(test.store)).requeue({ ...lost, details });
+    const view = { request_id: id, status, attempts: status === 'queued' ? 1 : 2, error };
+    expect(await ask(test, 'GET', `/requests/${id}`)).toEqual([200, { ...view, failure: { ...failure, details } }]);
     const seen = [`/v1/predict/${id}`, ...(error === null ? [] : [`/v1/predict/${id}/events`])].map(async (path) =>
       (await test.api.request(path)).text(),
     );
-    expect((await Promise.all(seen)).join('')).not.toMatch(/CUDA|layer 7|w1/);
+    expect((await Promise.all(seen)).join('')).not.toMatch(/CUDA|layer 7|w1|module\.py/);
   }
-  expect(await listed(test)).toMatchObject([{ request_id: id, code: 'out_of_memory', failure }]);
+  const [dead] = await listed(test);
+  expect([dead?.request_id, dead?.code, dead?.failure]).toEqual([id, 'out_of_memory', failure]);
+  await test.store.redis.del(test.store.keysOf('tiny').request(id));
+  expect(await ask(test, 'GET', `/requests/${id}`)).toEqual([
+    200,
+    {
+      request_id: id,
+      status: 'failed',
+      attempts: null,
+      error: { code: 'out_of_memory', message: 'Failed in all 2 attempts: out of memory.' },
+      failure: { ...failure, details },
+    },
+  ]);
+  await ask(test, 'POST', `/dead-requests/${id}/drop`);
+  expect(await codeOf(ask(test, 'GET', `/requests/${id}`))).toEqual([410, 'request_gone']);
   expect(await codeOf(ask(test, 'GET', `/requests/${id.slice(0, -1)}`))).toEqual([404, 'request_not_found']);
 });
 

@@ -292,9 +292,9 @@ export class ActiveRequest {
   }
 }
 
-/** Builds the failed end. For an unexpected error operators get its first line; the log has the stack. */
+/** Builds the failed end. Operators also get the cause of an unexpected error. */
 function toFailedEnd({ code, message, cause }: EventOf<'request-failed'>): RequestEnd {
   const known = code === 'out_of_memory' ? code : undefined;
-  const failure = cause === undefined ? undefined : failureOf(itemAt(cause.split('\n', 1), 0), known);
+  const failure = cause === undefined ? undefined : failureOf(itemAt(cause.split('\n', 1), 0), known, cause);
   return { state: 'failed', error: { code, message }, failure };
 }

@@ -248,7 +248,7 @@ export class Worker extends BaseService<WorkerOptions> {
       logFailures(event, this.#active, this.options.log);
       if (event.type === 'engine-lost') this.#onEngineLost(event);
       if (event.type === 'request-lost')
-        void this.#requeueLost([event.requestId], failureOf(event.message, event.code));
+        void this.#requeueLost([event.requestId], failureOf(event.message, event.code, event.stack));
       if (event.type === 'engine-lost' || event.type === 'request-lost' || event.type === 'stats') continue;
       const request = this.#active.get(event.requestId);
       const end = request?.observe(event);

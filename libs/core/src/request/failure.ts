@@ -6,6 +6,8 @@ export type FailureCode = (typeof failureCodes)[number];
 export interface Failure {
   code: FailureCode;
   message: string;
+  /** Stack of the error, as logged. */
+  details?: string;
 }
 
 /** A failure as stored with its request. */
@@ -19,9 +21,17 @@ const outOfMemory =
 
 /**
  * Classifies an error by its message, as drivers and modules have no error codes. `code`: the class if the message has
- * no match.
+ * no match. `details`: by default the stack of the error.
  */
-export function failureOf(error: unknown, code: FailureCode = 'engine_error'): Failure {
+export function failureOf(
+  error: unknown,
+  code: FailureCode = 'engine_error',
+  details = error instanceof Error ? error.stack : undefined,
+): Failure {
   const message = error instanceof Error ? error.message : String(error);
-  return { code: outOfMemory.test(message) ? 'out_of_memory' : code, message };
+  return {
+    code: outOfMemory.test(message) ? 'out_of_memory' : code,
+    message,
+    ...(details && { details }),
+  };
 }

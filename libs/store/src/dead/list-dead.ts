@@ -18,6 +18,7 @@ export async function listDead(store: StoreConnection, model: string, limit: num
       const [owner, attempts, stripped, retriedAs] = await store.redis.hmget(keys.request(id), ...fields);
       if (typeof retriedAs === 'string') return undefined;
       const { message, code } = JSON.parse(error) as RequestError;
+      const { details: _details, ...shown } = parseFailure(failure) ?? {};
       return {
         id,
         model: modelOfShard(model),
@@ -25,8 +26,8 @@ export async function listDead(store: StoreConnection, model: string, limit: num
         /** Safe to show to clients. */
         reason: message,
         code,
-        /** Why the last attempt failed, in the words of the engine: for operators only. */
-        failure: parseFailure(failure),
+        /** Why the last attempt failed, in the words of the engine and without details: for operators only. */
+        failure: failure ? (shown as Omit<LastFailure, 'details'>) : undefined,
         /** Undefined, like `attempts`, once the request has expired. */
         owner: owner ?? undefined,
         /** Number of deliveries to a worker. */
@@ -43,6 +44,20 @@ export async function listDead(store: StoreConnection, model: string, limit: num
 export async function readFailure(store: StoreConnection, id: string): Promise<LastFailure | undefined> {
   const keys = store.keysOfRequest(id);
   return keys && parseFailure(await store.redis.hget(keys.request(id), 'lastFailure'));
+}
+
+/**
+ * Returns why a request of the list of failed requests failed, also after it has expired; undefined if it is not listed.
+ * Reads the list, which is short.
+ */
+export async function readDead(
+  store: StoreConnection,
+  id: string,
+): Promise<{ error: RequestError; failure: LastFailure | undefined } | undefined> {
+  const keys = store.keysOfRequest(id);
+  const entries = keys === undefined ? [] : await store.redis.xrevrange(keys.dead, '+', '-');
+  const [, [, , , error = '{}', , failure] = []] = entries.find(([, [, listed]]) => listed === id) ?? [];
+  return error === '{}' ? undefined : { error: JSON.parse(error) as RequestError, failure: parseFailure(failure) };
 }
 
 /** Returns undefined if no reason was recorded: the request failed in its only attempt, or has not failed. */

@@ -30,8 +30,9 @@ export type RequestEnd =
 /** Progress of a request over all its outputs; `total` is absent if it is unknown. */
 export type RequestProgress = Omit<OutputProgress, 'index'>;
 
-/** Max length of a failure's reason, in UTF-16 code units; the worker's log has all of it. */
+/** Max lengths of a failure's message and details, in UTF-16 code units; the worker's log has all of them. */
 const maxFailureLength = 500;
+const maxDetailsLength = 4000;
 
 export type RequestWrite = { delivery: Delivery } & (
   | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
@@ -134,9 +135,14 @@ function encodeEnd(end: RequestEnd, workerId: string): [kind: 'end', ...ScriptAr
 
 function encodeFailure(failure: Failure | undefined, worker: string): string {
   if (failure === undefined) return '';
-  const { code, message } = failure;
+  const { code, message, details } = failure;
   // requeue.lua matches `code` as the first field.
-  return JSON.stringify({ code, message: message.slice(0, maxFailureLength), worker });
+  return JSON.stringify({
+    code,
+    message: message.slice(0, maxFailureLength),
+    worker,
+    details: details?.slice(0, maxDetailsLength),
+  });
 }
 
 export interface SplitOutputOptions {
