@@ -47,8 +47,8 @@ export async function readFailure(store: StoreConnection, id: string): Promise<L
 }
 
 /**
- * Returns why a request of the list of failed requests failed, also after it has expired; undefined if it is not listed.
- * Reads the list, which is short.
+ * Returns why a listed request failed, also after it has expired; undefined if it is not listed. Reads the list, which
+ * is short.
  */
 export async function readDead(
   store: StoreConnection,
