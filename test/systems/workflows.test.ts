@@ -50,6 +50,6 @@ it('releases every final target of the Dockerfile', () => {
   // Final targets have a command; the others are steps on the way.
   const stages = readFileSync(join(root, 'Dockerfile'), 'utf8').split(/^FROM /m);
   const final = stages.filter((stage) => /^(?:CMD|ENTRYPOINT) .*js"\]$/m.test(stage));
-  const targets = final.map((stage) => /^\S+ AS (\S+)/.exec(stage)![1]);
+  const targets = final.map((stage) => /^\S+ AS (\S+)/.exec(stage)![1]!);
   expect(released.toSorted()).toEqual(targets.toSorted());
 });
