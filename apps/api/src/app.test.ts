@@ -70,7 +70,7 @@ it('every operation has a tag of the document and an operationId of its own that
   const ids = operations.map(({ operationId }) => operationId);
   expect(new Set(ids).size).toBe(ids.length);
   const verbs =
-    'submit|create|edit|generate|get|list|count|stream|run|cancel|delete|revoke|download|resend|check|pause|resume|restart|forget|drain|sleep|wake|call|retry|drop';
+    'submit|pin|unpin|create|edit|generate|get|list|count|stream|run|cancel|delete|revoke|download|resend|check|pause|resume|restart|forget|drain|sleep|wake|call|retry|drop';
   expect(ids.filter((id) => !new RegExp(`^(?:${verbs})[A-Z]`).test(id))).toEqual([]);
 });
 

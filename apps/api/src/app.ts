@@ -36,9 +36,11 @@ import { imageRoute } from './v1/image.ts';
 import { inputRoute } from './v1/input.ts';
 import { listRoute } from './v1/list.ts';
 import { modelRoute, modelsRoute } from './v1/models.ts';
+import { pinRoutes } from './v1/pin.ts';
 import { predictRoute } from './v1/predict.ts';
 import { cancelRoute, requestRoute } from './v1/request.ts';
 import { statusRoute } from './v1/status.ts';
+import { zipRoute } from './v1/zip.ts';
 import { deliveriesRoute, resendRoute, webhookSecretRoute } from './v1/webhook-deliveries.ts';
 
 /** Creates the API over one store. Stateless: any number of replicas can run side by side. */
@@ -79,8 +81,10 @@ function routesOf(context: ApiContext): readonly Route[] {
   return [
     predictRoute,
     listRoute,
+    zipRoute,
     requestRoute,
     cancelRoute,
+    ...pinRoutes,
     eventsRoute,
     imageRoute,
     inputRoute,

@@ -11,6 +11,9 @@ export interface AcceptedRequest<Kind extends RequestKind = RequestKind> extends
 /** The result of `cancel`. `canceling`: the request stops at its next step. */
 export type CanceledRequest = Api.Cancel;
 
+/** The result of `pin` and `unpin`. */
+export type PinnedRequest = Api.Pin;
+
 /** A finished image, without its bytes. `url` is a path below the client's `baseUrl`. */
 export type ImageInfo = Api.Image;
 

@@ -354,6 +354,12 @@ export interface components {
             /** Value of `cursor` for the next page; null after the last. */
             next_cursor: string | null;
         };
+        Pin: {
+            request_id: string;
+            is_pinned: boolean;
+            /** Format: date-time */
+            expires_at: string;
+        };
         Status: {
             /** Format: date-time */
             time: string;
@@ -1334,6 +1340,7 @@ export type Request = components['schemas']['Request'];
 export type Model = components['schemas']['Model'];
 export type RequestEvent = components['schemas']['RequestEvent'];
 export type RequestPage = components['schemas']['RequestPage'];
+export type Pin = components['schemas']['Pin'];
 export type Status = components['schemas']['Status'];
 export type DeadRequestList = components['schemas']['DeadRequestList'];
 export type ImageStatus = components['schemas']['ImageStatus'];

@@ -5,13 +5,14 @@ import {
   isEnded,
   type Model,
   type Image,
+  type PinnedRequest,
   type RequestSummary,
   type RequestView,
 } from './answers.ts';
 import { ClientError, isResponseLost } from './client-error.ts';
 import { requestPath, retrying, sendForJson } from './http.ts';
 import { type Call, type ClientOptions, type SignalOptions, type SubmitOptions, withDefaults } from './options.ts';
-import { fetchInput, fetchImage } from './images.ts';
+import { fetchFile, fetchImage } from './images.ts';
 import { listRequests, type ListOptions } from './list-requests.ts';
 import type { AnyRequestId, ImageRequest, RequestKind, TextRequest } from './requests.ts';
 import type { RequestEvent } from './stream-event.ts';
@@ -130,7 +131,24 @@ export function createClient(options: ClientOptions) {
      *   const mask = await client.input(id, 'mask');
      */
     input: (id: string, name: 'image' | 'mask' | `image-${number}`, given?: SignalOptions): Promise<Blob> =>
-      fetchInput(callOf(given), `${requestPath(id)}/inputs/${name}`),
+      fetchFile(callOf(given), `${requestPath(id)}/inputs/${name}`),
+    /**
+     * Returns a ZIP file of the finished images of at most 100 requests.
+     *
+     * @example
+     *   const file = await client.zip([id]);
+     */
+    zip: (ids: readonly string[], given?: SignalOptions): Promise<Blob> =>
+      fetchFile(callOf(given), `/v1/predict/zip?ids=${encodeURIComponent(ids.join(','))}`),
+    /**
+     * Retains an ended request until 30 days after its end. 409: it has not ended.
+     *
+     * @example
+     *   const { expires_at } = await client.pin(id);
+     */
+    pin: (id: string, given?: SignalOptions): Promise<PinnedRequest> => setPin(callOf(given), id, 'PUT'),
+    /** Retains a request no longer than others. */
+    unpin: (id: string, given?: SignalOptions): Promise<PinnedRequest> => setPin(callOf(given), id, 'DELETE'),
     /**
      * Calls a path of the API that has no function here, such as `/status`; tries once.
      *
@@ -140,6 +158,11 @@ export function createClient(options: ClientOptions) {
     call: async <Body>(method: 'GET' | 'POST' | 'DELETE', path: string, given?: SignalOptions): Promise<Body> =>
       (await sendForJson<Body>(callOf(given), path, { method })).body,
   };
+}
+
+async function setPin(call: Call, id: string, method: 'PUT' | 'DELETE'): Promise<PinnedRequest> {
+  const path = `${requestPath(id)}/pin`;
+  return (await retrying(call, () => sendForJson<PinnedRequest>(call, path, { method }))).body;
 }
 
 async function getJson<Body>(call: Call, path: string): Promise<Body> {

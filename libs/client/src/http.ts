@@ -13,7 +13,7 @@ export function requestPath(id: string): string {
 }
 
 export interface SendOptions {
-  method?: 'GET' | 'POST' | 'DELETE';
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
   body?: string | FormData;
   /** Milliseconds that the server was asked to delay its response. */

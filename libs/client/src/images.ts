@@ -17,8 +17,8 @@ export function fetchImage<Info extends ImageInfo>(call: Call, image: Info): Pro
   });
 }
 
-/** Fetches the input image at a path. */
-export function fetchInput(call: Call, path: string): Promise<Blob> {
+/** Fetches the file at a path. */
+export function fetchFile(call: Call, path: string): Promise<Blob> {
   return retrying(call, async () => {
     const response = await send(call, path);
     return new Blob([await readBytes(call, response)], { type: response.headers.get('content-type') ?? '' });

@@ -14,12 +14,13 @@ export { admitRequest, type AdmitRequestOptions, type AdmitRequestResult } from 
 export { cancelRequest, type CancelRequestResult } from './requests/cancel-request.ts';
 export { dropRequest } from './dead/drop-request.ts';
 export { expireRequests } from './requests/expire-requests.ts';
-export { anyOwner, newRequestId, readIdSecret } from './requests/request-ids.ts';
+export { anyOwner, newRequestId, readIdSecret, whyMissing } from './requests/request-ids.ts';
 export * from './requests/idempotency-key.ts';
 export { type DeadRequest, listDead, readDead, readFailure } from './dead/list-dead.ts';
 export { createRateLimiter, type RateLimiter } from './requests/rate-limiter.ts';
+export { pinRequest } from './requests/pin-request.ts';
 export { readRequest } from './requests/read-request.ts';
-export { type ListedRequest, type ListPosition, listRequests } from './requests/list-requests.ts';
+export { type ListedRequest, type ListPosition, listRequests, readListed } from './requests/list-requests.ts';
 export { retryRequest } from './dead/retry-request.ts';
 
 export * from './dispatch/dispatch-requests.ts';

@@ -72,18 +72,26 @@ export async function findImageRequest(
 /** Lifetime of links to the blob store: the default lifetime of results. */
 const linkSeconds = 3600;
 
+interface OpenImage {
+  id: string;
+  output: OutputInfo;
+  fromMs: number;
+  expiresAtMs?: number | undefined;
+  onlyHttps?: boolean;
+}
+
 /**
  * Returns a URL that opens an image without a key, because the clients of other APIs fetch images without one. Clients
  * that ignore http URLs (`onlyHttps`) get a link to the blob store if it has public links, and a `data:` URL otherwise.
  *
- * @param fromMs as in `signLinks`.
+ * @param fromMs as in `signLinks`, like `expiresAtMs`.
  */
 export async function openImageUrl(
   c: ApiCall,
   { withStore }: ApiContext,
-  { id, output, fromMs, onlyHttps = false }: { id: string; output: OutputInfo; fromMs: number; onlyHttps?: boolean },
+  { id, output, fromMs, expiresAtMs, onlyHttps = false }: OpenImage,
 ): Promise<string> {
-  const linkOf = await imageLinks(withStore, { owner: c.get('owner'), fromMs });
+  const linkOf = await imageLinks(withStore, { owner: c.get('owner'), fromMs, expiresAtMs });
   const url = absoluteUrl(c, linkOf(imageUrl(id, output.index)));
   if (!onlyHttps || url.startsWith('https:')) return url;
   const { index } = output;

@@ -138,8 +138,9 @@ function refuse(c: ApiCall, status: number, code: string, message: string): Resp
 }
 
 async function resultOf(c: ApiCall, context: ApiContext, request: RequestSnapshot) {
-  const { id, outputs, endedAtMs = context.clock.now() } = request;
-  const urls = outputs.map((output) => openImageUrl(c, context, { id, output, fromMs: endedAtMs }));
+  const { id, outputs, expiresAtMs } = request;
+  const fromMs = context.clock.now();
+  const urls = outputs.map((output) => openImageUrl(c, context, { id, output, fromMs, expiresAtMs }));
   return falResult(request, await Promise.all(urls));
 }
 

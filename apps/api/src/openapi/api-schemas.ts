@@ -106,6 +106,10 @@ export const textStatusSchema = z
 
 export const requestSchema = z.discriminatedUnion('kind', [imageStatusSchema, textStatusSchema]).openapi('Request');
 
+export const pinSchema = z
+  .strictObject({ request_id: z.string(), is_pinned: z.boolean(), expires_at: time })
+  .openapi('Pin');
+
 const requestSummarySchema = z
   .strictObject({
     request_id: requestId,

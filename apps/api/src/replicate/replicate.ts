@@ -104,10 +104,10 @@ async function predictionOf(c: ApiCall, context: ApiContext, request: Prediction
 function outputsOf(
   c: ApiCall,
   context: ApiContext,
-  { id, outputs = [], endedAtMs = context.clock.now() }: PredictionSource,
+  { id, outputs = [], expiresAtMs }: PredictionSource,
 ): Promise<string[]> {
-  const fromMs = endedAtMs;
-  return Promise.all(outputs.map((output) => openImageUrl(c, context, { id, output, fromMs, onlyHttps: true })));
+  const link = { id, fromMs: context.clock.now(), expiresAtMs, onlyHttps: true };
+  return Promise.all(outputs.map((output) => openImageUrl(c, context, { ...link, output })));
 }
 
 function predictionFrames(c: ApiCall, context: ApiContext, id: string): RequestEventsOptions['framesOf'] {

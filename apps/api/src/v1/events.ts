@@ -68,12 +68,12 @@ async function followFrom(
   { owner, pathPrefix }: Pick<Followed, 'owner' | 'pathPrefix'>,
   after: number,
 ): Promise<EventSource> {
-  const { state, kind } = await findRequest(context.withStore, id, owner);
-  const framesOf = (event: StoredEvent) => frameOf(context, { id, kind, owner, pathPrefix }, event);
+  const { state, kind, expiresAtMs } = await findRequest(context.withStore, id, owner);
+  const framesOf = (event: StoredEvent) => frameOf(context, { id, kind, owner, expiresAtMs, pathPrefix }, event);
   return requestEvents(context, { id, state }, { after, framesOf });
 }
 
-type Followed = Pick<RequestSnapshot, 'id' | 'kind' | 'owner'> & { pathPrefix: string };
+type Followed = Pick<RequestSnapshot, 'id' | 'kind' | 'owner' | 'expiresAtMs'> & { pathPrefix: string };
 
 async function frameOf(context: ApiContext, request: Followed, event: StoredEvent): Promise<string[]> {
   const { name, data } = await viewOf(context, request, event);
@@ -91,12 +91,12 @@ export function positionOf(c: ApiCall): number {
 /** Returns the data of an event; loads the bytes of images, which are not in the log. */
 async function viewOf(
   { withStore, kinds }: ApiContext,
-  { id, kind: kindId, owner, pathPrefix }: Followed,
+  { id, kind: kindId, owner, expiresAtMs, pathPrefix }: Followed,
   event: StoredEvent,
 ): Promise<EventView> {
   const kind = kinds.of(kindId);
   const plain = (data: object = {}): EventView => ({ name: event.type, data });
-  const linksOf = () => imageLinks(withStore, { owner, fromMs: event.timestampMs, pathPrefix });
+  const linksOf = () => imageLinks(withStore, { owner, fromMs: event.timestampMs, expiresAtMs, pathPrefix });
   switch (event.type) {
     case 'queued':
       return plain({ queue_position: event.position, attempt: event.attempt });

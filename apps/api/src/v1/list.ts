@@ -79,13 +79,13 @@ stored. A page examines a limited number of requests: with filters it may have f
 };
 
 async function summaryOf(c: ApiCall, { withStore, kinds, clock }: ApiContext, request: ListedRequest) {
-  const { id, owner, outputs, excerpt, error } = request;
+  const { id, owner, outputs, excerpt, error, expiresAtMs } = request;
   const pathPrefix = pathPrefixFor(c);
   const kind = kinds.of(request.kind);
   const { images } = (
     kind?.outputs === 'bytes'
       ? kind.resultView(id, outputs, {
-          linkOf: await imageLinks(withStore, { owner, fromMs: request.endedAtMs ?? clock.now(), pathPrefix }),
+          linkOf: await imageLinks(withStore, { owner, fromMs: clock.now(), expiresAtMs, pathPrefix }),
         })
       : {}
   ) as { images?: unknown };

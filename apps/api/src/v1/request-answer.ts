@@ -19,7 +19,7 @@ export async function requestAnswer(
 ) {
   const { withStore, kinds, clock } = context;
   const request = { ...found, isPossible: await isPossibleAnywhere(context, found) };
-  const { id, owner, outputs } = request;
+  const { id, owner, outputs, expiresAtMs } = request;
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined, linkOf] = await Promise.all([
     estimateRequestEnd(context, request),
@@ -27,7 +27,7 @@ export async function requestAnswer(
     isInline && kind?.outputs === 'bytes' ? readOutputs(withStore, request, received) : undefined,
     // Counted from the end of the request, so that links are the same at every poll after it.
     kind?.outputs === 'bytes' && outputs.length > 0
-      ? imageLinks(withStore, { owner, fromMs: request.endedAtMs ?? clock.now(), pathPrefix })
+      ? imageLinks(withStore, { owner, fromMs: clock.now(), expiresAtMs, pathPrefix })
       : undefined,
   ]);
   return {

@@ -11,6 +11,7 @@ const scriptPaths = [
   'dead/drop-request',
   'requests/expire-requests',
   'requests/list-requests',
+  'requests/pin-request',
   'requests/read-position',
   'requests/idempotency-key',
   'dispatch/dispatch-requests',

@@ -12,16 +12,18 @@ export interface SignLinksOptions {
    * then.
    */
   fromMs: number;
+  /** Expiry of the request, if it is known: a pinned request expires later. */
+  expiresAtMs?: number | undefined;
 }
 
 /** Returns a function that signs paths. No round trip, except for the first call of a process. */
 export async function signLinks(
   store: StoreConnection,
-  { owner, fromMs }: SignLinksOptions,
+  { owner, fromMs, expiresAtMs = fromMs + store.resultTtlMs }: SignLinksOptions,
 ): Promise<(path: string) => string> {
   if (owner === '') return (path) => path;
   const secret = await secretOf(store);
-  return (path) => signLink(path, { secret, untilMs: fromMs + store.resultTtlMs });
+  return (path) => signLink(path, { secret, untilMs: expiresAtMs });
 }
 
 /** Checks a link that `signLinks` of any process made for this path. Round trips as for `signLinks`. */

@@ -31,7 +31,7 @@ local function endRequest(id, state, error, uncounted)
   elseif fields.attached then
     redis.call('PEXPIRE', key('inputs', id), ttlMs)
   end
-  listRequest(id, owner, fields.createdAtMs, nowMs + ttlMs)
+  local lastExpiryMs = listRequest(id, owner, fields.createdAtMs, nowMs + ttlMs)
   local isLast = redis.call('HINCRBY', base .. ':open', owner, -1) == 0
   if isLast then redis.call('HDEL', base .. ':open', owner) end
   redis.call('ZREM', base .. ':deadlines', id)
@@ -42,7 +42,7 @@ local function endRequest(id, state, error, uncounted)
     if change ~= 0 then redis.call('HINCRBY', storedBytes, 'total', change) end
     redis.call('HINCRBY', storedBytes, bucket, fields.bytes)
   end
-  if isLast then redis.call('PEXPIRE', storedBytes, ttlMs + part) end
+  if isLast then redis.call('PEXPIRE', storedBytes, lastExpiryMs - nowMs + part) end
   local names, infos, work = {}, {}, { key('previews', id) }
   for index = 0, fields.outputs - 1 do
     work[#work + 1] = key('checkpoint', id) .. ':' .. index

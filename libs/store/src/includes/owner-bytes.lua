@@ -61,6 +61,13 @@ local function expiryBucket(expiresAtMs, ttlMs)
   return math.ceil(expiresAtMs / part) * part, part
 end
 
+-- A pinned request expires this long after its end, as with the largest RESULT_TTL_S.
+local pinnedTtlMs = 2592000000
+-- Returns the field that has the bytes of an ended request. fields: of its hash.
+local function bytesField(fields)
+  return (expiryBucket(fields.expiresAtMs, fields.pinned and pinnedTtlMs or fields.resultTtlMs))
+end
+
 -- Returns the error of a request that failed because its owner is over its limit.
 local function tooManyBytes(fields)
   return '{"code":"too_many_bytes","message":"The requests of this key store more than ' .. fields.ownerMaxBytes ..

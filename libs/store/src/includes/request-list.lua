@@ -2,7 +2,7 @@
 -- Each call removes up to 10 expired ones, so both sets hold little more than what is stored. They expire with their
 -- last entry.
 
--- Lists a request until `expiresAtMs`, or changes until when it is listed.
+-- Lists a request until `expiresAtMs`, or changes until when it is listed. Returns when the owner's last one expires.
 local function listRequest(id, owner, createdAtMs, expiresAtMs)
   local listed, expiring = key('listed', owner), key('expiring', owner)
   redis.call('ZADD', listed, createdAtMs, id)
@@ -12,8 +12,9 @@ local function listRequest(id, owner, createdAtMs, expiresAtMs)
     redis.call('ZREM', listed, unpack(expired))
     redis.call('ZREM', expiring, unpack(expired))
   end
-  local lastMs = redis.call('ZRANGE', expiring, -1, -1, 'WITHSCORES')[2]
-  for _, set in ipairs({ listed, expiring }) do redis.call('PEXPIRE', set, math.max(1, (lastMs or 0) - timeMs())) end
+  local lastMs = tonumber(redis.call('ZRANGE', expiring, -1, -1, 'WITHSCORES')[2] or timeMs())
+  for _, set in ipairs({ listed, expiring }) do redis.call('PEXPIRE', set, math.max(1, lastMs - timeMs())) end
+  return lastMs
 end
 
 local function unlistRequest(id, owner)

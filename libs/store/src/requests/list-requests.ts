@@ -101,8 +101,15 @@ async function findInShard(
   return { positions, end: hasMore === 1 ? last : undefined };
 }
 
-async function readListed(store: StoreConnection, id: string, owner: string): Promise<ListedRequest | undefined> {
-  const fields = await store.redis.hgetall(store.keysOfKnownRequest(id).request(id));
+/** Reads a request without its input; undefined if there is no such request of this owner. One round trip. */
+export async function readListed(
+  store: StoreConnection,
+  id: string,
+  owner: string,
+): Promise<ListedRequest | undefined> {
+  const keys = store.keysOfRequest(id);
+  if (keys === undefined) return undefined;
+  const fields = await store.redis.hgetall(keys.request(id));
   const { kind, outputs, excerpt } = fields;
   if (kind === undefined || fields['owner'] !== owner) return undefined;
   const model = modelOfRequestId(id)!;
