@@ -86,7 +86,7 @@ it('prints readable logs on a terminal and a command that starts another worker'
   const command = /^\s+(REDIS_URL=.* node apps\/worker\/dist\/main\.js)\s*$/m.exec(output())![1]!;
   // docs/operations.md shows the same command with the same Redis socket.
   const documented = readFileSync(join(root, 'docs/operations.md'), 'utf8');
-  expect(documented).toContain(command.replace(directory, '$PWD'));
+  expect(documented).toContain(command.replaceAll(directory, '$PWD'));
   const url = /running at (http:\S+)/.exec(output())![1]!;
   const second = start(directory, `env ${command}`, { WORKER_ID: 'second' });
   const workers = async (): Promise<string[]> => {

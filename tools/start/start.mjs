@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { provideAccessKey } from './access-key.mjs';
 import { chooseAddress } from './address.mjs';
 import { buildWhatChanged, installDependencies } from './dependencies.mjs';
@@ -68,6 +69,7 @@ async function readSettings(words) {
   const flags = config.readFlags(appNames, words);
   const file = join(state(), 'key');
   const environment = { ...process.env, ...flags.values };
+  if (!environment.REDIS_URL) setDefaults();
   const key = provideAccessKey({ file, isLoopback: config.isLoopback, environment });
   if (key !== undefined) process.env.API_KEYS = `owner:${key}`;
   const problems = new Set();
@@ -92,6 +94,15 @@ async function readSettings(words) {
   const problem = config.modelDirProblem(loadConfig('worker', wanted.at(-1).env));
   if (problem !== undefined) throw new SetupError(problem);
   return { ...api, key, wanted };
+}
+
+/**
+ * Sets the defaults of a system with its own Redis: results stay for a day, with images on disk instead of in memory.
+ * An empty variable counts as set: then the default of the processes applies.
+ */
+function setDefaults() {
+  process.env.BYTES_URL ??= pathToFileURL(join(state(), 'bytes')).href;
+  process.env.RESULT_TTL_S ??= String(24 * 3600);
 }
 
 /**
