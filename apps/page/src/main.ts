@@ -1,5 +1,6 @@
 import type { ImageModel, ImageRequest, TextModel } from '@darkroom/client';
 import { Gallery } from './image/gallery.ts';
+import { createDraft } from './image/draft.ts';
 import { createExamples } from './image/examples.ts';
 import { createFormProblem } from './image/form-problem.ts';
 import { createModelFields } from './image/model-fields.ts';
@@ -21,6 +22,7 @@ import { rememberOpen } from './shell/remember-open.ts';
 import { startThemeButton } from './shell/theme.ts';
 import { startViews, type ViewName } from './shell/views.ts';
 import { StartImage } from './start/start-image.ts';
+import { startTrayTools } from './tray/tray-tools.ts';
 import { createImageActions } from './viewer/image-actions.ts';
 import { ImageViewer } from './viewer/image-viewer.ts';
 import { chatKey } from './write/chat-storage.ts';
@@ -57,7 +59,9 @@ const imageModels = createModelFields(form, (model, isChosen) => {
   styles.showModel(model);
   start.showModel(model, isChosen);
   examples.showModel(model);
+  draft.showModel();
 });
+const draft = createDraft({ form, storage, styles });
 const inputs = createRequestInputs(session);
 const slots = createStreamSlots(slotCountOf(protocolOfPage()));
 const gallery = new Gallery({
@@ -162,6 +166,7 @@ const models = createPoller(pollIntervalMs, async (signal) => {
   }
 });
 
+startTrayTools(gallery, session, storage);
 startThemeButton(storage);
 const views = startViews((view) => {
   shownView = view;

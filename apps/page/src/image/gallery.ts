@@ -32,6 +32,7 @@ export class Gallery {
   /** Callbacks that show a request's state elsewhere on the page, by request id. */
   readonly #watchers = new Map<string, (state: ImageRequestState | undefined) => void>();
   #isPaused = false;
+  #search = '';
 
   constructor(options: GalleryOptions) {
     this.#options = options;
@@ -44,7 +45,31 @@ export class Gallery {
     for (const id of this.#cards.keys()) if (!wanted.has(id)) this.#drop(id);
     // The oldest first: it runs first, so it needs a stream first.
     for (const entry of entries.toReversed()) if (!this.#cards.has(entry.id)) this.#show(entry);
+    // The newest first: requests from elsewhere are added between the others.
+    const elements = entries.flatMap(({ id }) => this.#cards.get(id)?.element ?? []);
+    if (elements.some((element, at) => element !== this.#list.children[at])) this.#list.append(...elements);
+    this.search(this.#search);
     showCounts([...this.#cards.values()]);
+  }
+
+  /** Shows only the requests whose prompt or model contains the words. */
+  search(words: string): void {
+    this.#search = words;
+    const wanted = words.trim().toLowerCase();
+    for (const { entry, element } of this.#cards.values()) {
+      const { prompt, model = '' } = entry.request;
+      element.hidden = !`${prompt} ${model}`.toLowerCase().includes(wanted);
+    }
+  }
+
+  /** Adds requests that were sent from elsewhere. */
+  addAll(entries: readonly GalleryEntry[]): void {
+    this.#options.storage.addAll(entries);
+    this.sync();
+  }
+
+  has(id: string): boolean {
+    return this.#cards.has(id);
   }
 
   add(entry: GalleryEntry): void {
@@ -121,6 +146,7 @@ export class Gallery {
 
 function showCounts(cards: readonly RequestCard[]): void {
   const open = cards.filter(({ tracked }) => isOpen(tracked.state)).length;
+  findElement(document, '#tray-tools', HTMLElement).hidden = cards.length === 0;
   findElement(document, '#empty', HTMLElement).hidden = cards.length > 0;
   findElement(document, '#gallery-count', HTMLParagraphElement).textContent = open === 0 ? '' : `${open} on the way`;
   document.title = open === 0 ? 'Darkroom' : `(${open}) Darkroom`;

@@ -3,7 +3,7 @@ import type { GalleryEntry } from '../requests/gallery-storage.ts';
 import type { RequestInputs } from '../requests/request-inputs.ts';
 import { isOpen } from '../requests/request-life.ts';
 import type { ImageRequestState } from '../requests/request-state.ts';
-import { statusWords } from '../requests/status-words.ts';
+import { keptWords, statusWords } from '../requests/status-words.ts';
 import { TrackedRequest, type TrackRequestOptions } from '../requests/tracked-request.ts';
 import type { Session } from '../server/session.ts';
 import { announce } from '../shell/announce.ts';
@@ -61,6 +61,7 @@ export function createRequestCard(options: RequestCardOptions) {
   return {
     element,
     tracked,
+    entry,
     images: (): ViewedImage[] => viewedImages(entry, tracked.state),
     /** Shows the actions of the models that are served now. */
     showModels: () => show(tracked.state),
@@ -102,6 +103,7 @@ function showState(article: HTMLElement, tiles: ReturnType<typeof tilesOf>, stat
   const [open, hasProblem] = [isOpen(state), state.problem !== undefined];
   article.dataset['status'] = hasProblem ? 'problem' : state.status;
   partOf(article, 'status', HTMLElement).textContent = statusWords(state);
+  partOf(article, 'kept', HTMLElement).textContent = keptWords(state, Date.now());
   tiles.forEach((tile, index) => tile.update(state.images[index]!, open));
   showButton(article, 'cancel', open && !state.isCanceling && !hasProblem);
   showButton(article, 'retry', hasProblem);

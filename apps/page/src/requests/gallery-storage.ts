@@ -25,6 +25,11 @@ export function createGalleryStorage(storage: Pick<PageStorage, 'getItem' | 'set
     read,
     /** Adds an entry; evicts the oldest above the limit. */
     add: (entry: GalleryEntry): void => write([entry, ...read().filter(({ id }) => id !== entry.id)]),
+    /** Adds entries among the others, by time. */
+    addAll(added: readonly GalleryEntry[]): void {
+      const all = new Map([...read(), ...added].map((entry) => [entry.id, entry]));
+      write([...all.values()].toSorted((one, other) => other.createdAtMs - one.createdAtMs));
+    },
     remove: (id: string): void => write(read().filter((entry) => entry.id !== id)),
   };
 }

@@ -16,6 +16,8 @@ export interface RequestLife {
   /** Milliseconds since 1970. */
   startedAtMs?: number | undefined;
   endedAtMs?: number | undefined;
+  /** Time until which the server stores its outputs. */
+  expiresAtMs?: number | undefined;
   /** The reason of its failure. */
   failure?: string | undefined;
   /** The reason why it cannot be followed: a connection problem, not a failure of the request. */
@@ -74,6 +76,7 @@ export function lifeAfterPoll<State extends RequestLife>(state: State, view: Req
     attempts: view.attempts,
     startedAtMs: timeOf(view.started_at),
     endedAtMs: timeOf(view.ended_at),
+    expiresAtMs: timeOf(view.expires_at),
     failure: view.error?.message,
   };
 }

@@ -16,6 +16,15 @@ export function statusWords(state: ImageRequestState): string {
   return lifeWords(state, { running: stepWords(state), succeeded, outputs: 'images' });
 }
 
+/** Returns the time until which the server stores the images; empty if it is unknown or over. */
+export function keptWords({ status, expiresAtMs = 0 }: RequestLife, nowMs: number): string {
+  if (status !== 'succeeded' || expiresAtMs <= nowMs) return '';
+  const time: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit' };
+  const isToday = expiresAtMs - nowMs < 12 * 3_600_000;
+  const day: Intl.DateTimeFormatOptions = isToday ? {} : { month: 'short', day: 'numeric' };
+  return `Kept until ${new Date(expiresAtMs).toLocaleString(undefined, { ...day, ...time })}`;
+}
+
 /** Describes the state of any request. */
 export function lifeWords(life: RequestLife, { running, succeeded, outputs }: KindWords): string {
   if (life.problem !== undefined) return life.problem;

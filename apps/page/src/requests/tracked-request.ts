@@ -91,6 +91,9 @@ export class TrackedRequest {
         this.#change(images.reduce(stateWithImage, this.#state));
       },
     });
+    // Events do not contain the time until which it is stored.
+    if (this.#state.status === 'succeeded' && this.#state.expiresAtMs === undefined)
+      this.#change(stateAfterPoll(this.#state, await client.get(id, { signal }), false));
   }
 
   #change(next: ImageRequestState): void {
