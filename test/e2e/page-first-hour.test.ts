@@ -66,9 +66,11 @@ it('draws, starts from the image, upscales, writes, downloads and reloads by key
 
   // Wish, prompt, image, download.
   await press(page, /^Write$/);
+  // The view follows the address a moment later.
+  await page.getByLabel('What do you wish for?').waitFor();
+  await page.getByRole('radio').first().waitFor();
   await page.keyboard.press('/');
   await page.keyboard.type(wish);
-  await page.getByRole('radio').first().waitFor();
   await page.keyboard.press('Enter');
   const turn = page.locator('#turns').getByRole('article', { name: wish });
   await turn.getByRole('button', { name: 'Develop this' }).waitFor();
