@@ -42,6 +42,27 @@ it('LoRAs are listed, change the image, and are part of the parameters that repr
   expect([first, last].every(({ bytes }) => bytes.equals(plain.bytes))).toBe(true);
 });
 
+it('prompts in the syntax of Stable Diffusion web UI have weights and name LoRAs', async () => {
+  const webui = { prompt_syntax: 'webui' };
+  const plain = await draw({});
+  const text = 'a (red:1.4) apple on a white background';
+  const images = [
+    await draw(webui),
+    await draw({ ...webui, prompt: text }),
+    await draw({ prompt: text }),
+    await draw({ loras }),
+    await draw({ ...webui, prompt: `${prompt} <lora:pixels:0.8><lora:sunset:.5>` }),
+  ].map(({ bytes }) => bytes.toString('base64'));
+  expect(images[0]).toBe(plain.bytes.toString('base64'));
+  expect(images[4]).toBe(images[3]);
+  // Weights count, and in a plain prompt brackets are text.
+  expect(new Set(images).size).toBe(4);
+  const weighted = await draw({ ...webui, prompt: `${text} <lora:pixels:0.8>` });
+  const { parameters } = await poll(system.url, weighted.id);
+  expect(parameters).toMatchObject({ ...webui, prompt: text, loras: [loras[0]] });
+  expect((await draw(parameters as object)).bytes.equals(weighted.bytes)).toBe(true);
+});
+
 it('the OpenAI and fal clients take LoRAs', async () => {
   const { bytes } = await draw({ loras });
   const openai = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });

@@ -15,6 +15,12 @@ export interface components {
             /** Description of what to avoid; no effect at guidance 1. Default: none. */
             negative_prompt?: string | null;
             /**
+             * How both prompts are read. "plain": brackets are text. "webui", for models whose `prompt_syntaxes` has
+             * it: as by Stable Diffusion web UI, with weights (`(red:1.2)`, `(red)`, `[red]`), adapters
+             * (`<lora:pixels:0.8>`), and up to 300 tokens. Default: "plain".
+             */
+            prompt_syntax?: ("plain" | "webui") | null;
+            /**
              * Pixels, within the limits of the model. Default: "auto", the model’s default size.
              * @example 128x128
              */
@@ -457,6 +463,12 @@ export interface components {
                 /** Null once the request has ended, if the server does not retain prompts. */
                 negative_prompt: string | null;
                 /**
+                 * How both prompts are read. "plain": brackets are text. "webui", for models whose `prompt_syntaxes`
+                 * has it: as by Stable Diffusion web UI, with weights (`(red:1.2)`, `(red)`, `[red]`), adapters
+                 * (`<lora:pixels:0.8>`), and up to 300 tokens. Default: "plain".
+                 */
+                prompt_syntax?: "plain" | "webui";
+                /**
                  * Pixels, within the limits of the model. Default: "auto", the model’s default size.
                  * @example 128x128
                  */
@@ -824,6 +836,8 @@ export interface components {
             /** Values that `scheduler` accepts. */
             schedulers: string[];
             max_prompt_tokens: number;
+            /** Values that `prompt_syntax` accepts. */
+            prompt_syntaxes: ("plain" | "webui")[];
             /** Input files that requests may have; absent without any. */
             takes?: ("image" | "mask")[];
             /** Input files that each request must have; absent without any. */

@@ -10,6 +10,7 @@ export * from './image/image-views.ts';
 export * from './image/image.ts';
 export * from './image/take-images.ts';
 export * from './image/upscale.ts';
+export * from './image/webui-prompt.ts';
 export * from './kinds.ts';
 export * from './request/brought-images.ts';
 export * from './request/field-types.ts';

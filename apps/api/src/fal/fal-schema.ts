@@ -61,6 +61,10 @@ export const falSchema = z
           "One of fal's named sizes, or width and height; the model must support it. Default: the model's default size.",
         example: { width: 128, height: 128 },
       }),
+    prompt_weighting: z
+      .boolean({ error: 'true or false' })
+      .optional()
+      .openapi({ description: 'Sets `prompt_syntax` of `POST /v1/predict` to "webui". Default: false.' }),
     num_images: imageBodySchema.shape.n,
     image_url: imageBodySchema.shape.image,
     mask_url: imageBodySchema.shape.mask,
@@ -79,6 +83,7 @@ export const falSchema = z
 
 /** fal's names of our body fields, where they differ. */
 export const falNames = {
+  prompt_syntax: 'prompt_weighting',
   size: 'image_size',
   preview: 'num_inference_steps',
   n: 'num_images',
@@ -95,6 +100,7 @@ export function falToImageBody(input: z.infer<typeof falSchema>): Record<string,
     throw invalidField('format', format, `nothing, or the same as output_format: ${output_format}`);
   return {
     ...pickCommonFields(input),
+    prompt_syntax: input.prompt_weighting === true ? 'webui' : undefined,
     n,
     image: input.image_url,
     mask: input.mask_url,

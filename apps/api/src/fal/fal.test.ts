@@ -76,6 +76,15 @@ describe('inputs', () => {
     expect(await native(test, await submitted(test, input))).toMatchObject({ parameters });
   });
 
+  it('accept prompt_weighting if the model reads weights', async () => {
+    const test = await openTestApi();
+    await publishModel(test.store, cardWith({ promptSyntaxes: ['plain', 'webui'] }));
+    const weighted = await native(test, await submitted(test, { prompt: 'a (red:1.2) fox', prompt_weighting: true }));
+    expect(weighted).toMatchObject({ parameters: { prompt: 'a (red:1.2) fox', prompt_syntax: 'webui' } });
+    const refused = await send(await openTestApi(), { prompt: 'a fox', prompt_weighting: true });
+    expect((await problemOf(refused)).messages).toMatchObject([['body.prompt_weighting', expect.any(String)]]);
+  });
+
   it("accept the ids of the model's loras", async () => {
     const test = await openTestApi();
     await publishModel(test.store, cardWithLoras);

@@ -79,6 +79,7 @@ it('/v1/models lists the capabilities of each model', async () => {
     guidance: { min: 1, max: 20 },
     schedulers: ['ddim', 'euler'],
     max_prompt_tokens: 77,
+    prompt_syntaxes: ['plain'],
     upscales: [],
     safety_checker: null,
     defaults: { size: '128x128', num_inference_steps: 12, guidance_scale: 3, scheduler: 'ddim' },

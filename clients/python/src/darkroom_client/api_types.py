@@ -32,6 +32,10 @@ class ImageRequest(TypedDict):
     """Description of the image."""
     negative_prompt: NotRequired[str | None]
     """Description of what to avoid; no effect at guidance 1. Default: none."""
+    prompt_syntax: NotRequired[Literal["plain", "webui"] | None]
+    """How both prompts are read. "plain": brackets are text. "webui", for models whose `prompt_syntaxes` has it: as
+    by Stable Diffusion web UI, with weights (`(red:1.2)`, `(red)`, `[red]`), adapters (`<lora:pixels:0.8>`), and
+    up to 300 tokens. Default: "plain"."""
     size: NotRequired[str | None]
     """Pixels, within the limits of the model. Default: "auto", the model’s default size."""
     n: NotRequired[int | None]
@@ -235,6 +239,10 @@ class ImageViewParameters(TypedDict):
     """Null once the request has ended, if the server does not retain prompts."""
     negative_prompt: str | None
     """Null once the request has ended, if the server does not retain prompts."""
+    prompt_syntax: NotRequired[Literal["plain", "webui"]]
+    """How both prompts are read. "plain": brackets are text. "webui", for models whose `prompt_syntaxes` has it: as
+    by Stable Diffusion web UI, with weights (`(red:1.2)`, `(red)`, `[red]`), adapters (`<lora:pixels:0.8>`), and
+    up to 300 tokens. Default: "plain"."""
     size: str
     """Pixels, within the limits of the model. Default: "auto", the model’s default size."""
     n: int
@@ -547,6 +555,8 @@ class ImageModel(TypedDict):
     schedulers: list[str]
     """Values that `scheduler` accepts."""
     max_prompt_tokens: int
+    prompt_syntaxes: list[Literal["plain", "webui"]]
+    """Values that `prompt_syntax` accepts."""
     takes: NotRequired[list[Literal["image", "mask"]]]
     """Input files that requests may have; absent without any."""
     needs: NotRequired[list[Literal["image", "mask"]]]

@@ -7,6 +7,7 @@ const fields = {
   model: isText,
   prompt: isText,
   negative_prompt: isText,
+  prompt_syntax: isText,
   size: (value: unknown) => isText(value) && /^\d{1,5}x\d{1,5}$/.test(value),
   num_inference_steps: isNumber,
   guidance_scale: isNumber,

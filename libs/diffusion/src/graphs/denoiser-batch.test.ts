@@ -51,4 +51,21 @@ describe('a batch of a transformer whose prompts have no fixed length', () => {
     expect(calls).toEqual([3, 2, 1]);
     for (const row of rows) expect(together.get(row)).toEqual((await batch.run([row], latentDims)).get(row));
   });
+
+  it('takes prompts of any length, unless the graph fixes the length', () => {
+    const { session } = graph;
+    const inputs = session.inputs.map((input) =>
+      input.name === 'encoder_hidden_states' ? { ...input, shape: ['batch', 77, 32] } : input,
+    );
+    const conditioning = {
+      encoder_hidden_states: ['open', 32],
+      original_size: [2],
+      target_size: [2],
+      crop_coords: [2],
+    } as const;
+    const batches = [graph, { ...graph, session: { ...session, inputs } }].map(
+      (each) => new DenoiserBatch(each, { sample: 'hidden_states', conditioning }),
+    );
+    expect(batches.map(({ takesAnyLength }) => takesAnyLength)).toEqual([true, false]);
+  });
 });

@@ -59,6 +59,12 @@ export class DenoiserBatch {
     this.hasTimestepPerRow = typeof this.#timestep.shape[0] === 'string';
   }
 
+  /** True if the graph takes prompts of any length. Some exports fix the length to that of one chunk. */
+  get takesAnyLength(): boolean {
+    const prompt = this.#session.inputs.find(({ name }) => name === 'encoder_hidden_states');
+    return typeof prompt?.shape[1] === 'string';
+  }
+
   /** True if rows may have adapters. */
   get hasLoras(): boolean {
     return this.#loras !== undefined;

@@ -1,4 +1,5 @@
 import { itemAt, type NonEmpty } from '@darkroom/core';
+import { parsePromptWeights } from '@darkroom/kinds';
 import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
 import { type LoadedGraph, tryGraph } from '../onnx/load-graph.ts';
 import { LoraFeeds } from '../loras/lora-feeds.ts';
@@ -9,6 +10,7 @@ import type { ModelDirectory } from '../model/model-directory.ts';
 import { modelFileError } from '@darkroom/runtime/model-file';
 import { PromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
 import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
+import { applyWeights, chunksOf, concatenate, isPerToken } from './weighted-prompt.ts';
 
 /** Maximum number of cached embeddings. Most requests share their negative prompt, which is often empty. */
 const MAX_CACHED_TEXTS = 32;
@@ -21,6 +23,12 @@ export interface EncodedPrompt {
   readonly outputs: readonly Float32Array[];
   /** Tokens at the end of the text that were cut off. */
   readonly cutTokens: number;
+}
+
+export interface EncodeOptions {
+  /** Number of chunks of a text with weights; absent: the text is plain, and cut at the encoder's limit. */
+  readonly chunks?: number | undefined;
+  readonly loras?: LoraSet | undefined;
 }
 
 /** Encodes texts into embeddings for the denoiser, with a cache. */
@@ -54,15 +62,18 @@ export class PromptEncoder {
   }
 
   /**
-   * Encodes a text, always in a call of its own, so that its numbers do not depend on other texts.
+   * Encodes a text, always in a call of its own, so that its numbers do not depend on other texts. With `chunks` it is
+   * a text with weights (`parsePromptWeights`), of which so many chunks are encoded: their tokens follow each other in
+   * the outputs per token; other outputs are those of the first chunk, without weights.
    *
-   * @param loras adapters, after `addLoras`.
+   * @param options `loras`: adapters, after `addLoras`.
    * @throws DarkroomError if the graph fails.
    */
-  async encode(text: string, loras?: LoraSet): Promise<EncodedPrompt> {
+  async encode(text: string, options: EncodeOptions = {}): Promise<EncodedPrompt> {
+    const { chunks, loras } = options;
     // Adapter keys contain no line break.
-    const key = `${loras?.key ?? ''}\n${text}`;
-    const encoded = this.#cache.get(key) ?? (await this.#encodeUncached(text, loras));
+    const key = `${loras?.key ?? ''}\n${chunks ?? ''}\n${text}`;
+    const encoded = this.#cache.get(key) ?? (await this.#encodeUncached(text, options));
     this.#evict(key);
     this.#cache.set(key, encoded);
     this.#cachedBytes += bytesOf(encoded);
@@ -71,6 +82,11 @@ export class PromptEncoder {
       this.#evict(oldest);
     }
     return encoded;
+  }
+
+  /** Returns the number of chunks of a text with weights. */
+  countChunks(text: string): number {
+    return chunksOf(this.tokenizer, parsePromptWeights(text)).length;
   }
 
   /** Returns the graph's outputs for one row of token ids from the tokenizer, without the cache. */
@@ -84,9 +100,24 @@ export class PromptEncoder {
     return session.runForAll({ ...tokens, ...feeds.feedsOf([loras]) }, this.#outputs);
   }
 
-  async #encodeUncached(text: string, loras: LoraSet | undefined): Promise<EncodedPrompt> {
+  async #encodeUncached(text: string, { chunks, loras }: EncodeOptions): Promise<EncodedPrompt> {
+    if (chunks !== undefined) return this.#encodeWeighted(text, chunks, loras);
     const { ids, cutTokens } = this.tokenizer.encode(text);
     return { outputs: (await this.encodeIds(ids, loras)).map(({ data }) => data), cutTokens };
+  }
+
+  async #encodeWeighted(text: string, chunks: number, loras: LoraSet | undefined): Promise<EncodedPrompt> {
+    const all = chunksOf(this.tokenizer, parsePromptWeights(text), chunks);
+    const encoded: (readonly FloatTensor[])[] = [];
+    for (const { ids, weights } of all.slice(0, chunks)) {
+      const outputs = await this.encodeIds(ids, loras);
+      const isWeighted = weights.some((weight) => weight !== 1);
+      encoded.push(isWeighted ? applyWeights(outputs, (await this.encode('', { loras })).outputs, weights) : outputs);
+    }
+    const outputs = itemAt(encoded, 0).map(({ data, dims }, at) =>
+      isPerToken(dims) ? concatenate(encoded.map((chunk) => itemAt(chunk, at).data)) : data,
+    );
+    return { outputs, cutTokens: all.slice(chunks).reduce((sum, { textTokens }) => sum + textTokens, 0) };
   }
 
   #evict(key: string): void {

@@ -7,6 +7,7 @@ import { schedulerNames } from '../schedulers/config/scheduler-config.ts';
 const schema = z.object({
   prompt: z.string(),
   negativePrompt: z.string(),
+  promptSyntax: z.literal('webui').optional(),
   width: z.number().int(),
   height: z.number().int(),
   n: z.number().int().min(1).max(10),
@@ -49,6 +50,8 @@ export function checkImageRequest(input: unknown, card: ImageCard): ImageRowInpu
   if (!schedulers.includes(request.scheduler)) {
     throw invalid(`scheduler: ${request.scheduler} cannot serve this model; expected one of ${schedulers.join(', ')}`);
   }
+  if (request.promptSyntax !== undefined && card.promptSyntaxes?.includes(request.promptSyntax) !== true)
+    throw invalid(`promptSyntax: this model does not read ${request.promptSyntax}`);
   checkAttachments(request, card);
   assertInRange('numInferenceSteps', request.numInferenceSteps, steps);
   assertInRange('guidanceScale', request.guidanceScale, guidance);

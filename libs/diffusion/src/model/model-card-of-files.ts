@@ -1,5 +1,5 @@
 import type { RefusedFile } from '@darkroom/core';
-import type { ImageAttachment, ImageCard } from '@darkroom/kinds';
+import { type ImageAttachment, type ImageCard, promptSyntaxes } from '@darkroom/kinds';
 import type { LoraFile } from '../loras/lora-file.ts';
 import type { ModelLoras } from '../loras/model-loras.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
@@ -18,6 +18,8 @@ const defaults: Readonly<Record<PipelineFamily, { steps: number; guidance: numbe
   'stable-diffusion-3': { steps: 28, guidance: 7 },
   cogview4: { steps: 50, guidance: 5 },
 };
+/** Families whose text encoders are all CLIP: weights of other encoders' tokens have no established meaning. */
+const familiesOfClip: readonly PipelineFamily[] = ['stable-diffusion', 'latent-consistency', 'stable-diffusion-xl'];
 // Limits that keep a mistyped number from costing hours.
 const stepLimits = { min: 1, max: 200 };
 const guidanceLimits = { min: 0, max: 30 };
@@ -64,6 +66,7 @@ export function createModelCard(options: CreateModelCardOptions): ImageCard {
     schedulers,
     defaultScheduler,
     maxPromptTokens,
+    ...(familiesOfClip.includes(family) && { promptSyntaxes }),
     ...(takes.length > 0 && { takes }),
     ...finishing,
     ...examples,

@@ -59,6 +59,7 @@ describe('reading a model directory', () => {
       defaultScheduler: 'dpmpp_2m',
       maxPromptTokens: 77,
       examples: expect.any(Array) as unknown[],
+      promptSyntaxes: ['plain', 'webui'],
     });
     expect(latents).toEqual({ channels: 4, factor: 8, scalingFactor: 0.5517687385677271, shiftFactor: 0 });
     expect(graphs.denoiser).toBe(join(directory, 'unet/model_int8.onnx'));

@@ -18,6 +18,8 @@ const names = [
   'cogview4',
 ];
 
+const weighted = `a (red:1.3) car, ${'[a tree] in a garden, '.repeat(14)}`;
+
 describe.each(names)('the pipeline %s', (name) => {
   let pipeline: ImagePipeline;
   beforeAll(async () => {
@@ -38,6 +40,8 @@ describe.each(names)('the pipeline %s', (name) => {
     seed: 1000 + at,
     scheduler: pipeline.card.schedulers[at % pipeline.card.schedulers.length]!,
     previewEvery: 0,
+    // Two chunks with weights, in two rows whose calls are shared.
+    ...(at % 4 === 3 && pipeline.card.promptSyntaxes?.includes('webui') && { promptSyntax: 'webui', prompt: weighted }),
   });
 
   async function rowOf(at: number, checkpoint?: RowCheckpoint): Promise<ImageRow> {

@@ -32,9 +32,9 @@ export class StableDiffusionXlPipeline extends StableDiffusionPipeline {
   }
 
   protected override get denoiserInputs(): DenoiserInputs {
-    const { embeddingWidth, maxTokens, pooledWidth } = this.#sizes;
+    const { embeddingWidth, pooledWidth } = this.#sizes;
     return {
-      conditioning: { encoder_hidden_states: [maxTokens, embeddingWidth], text_embeds: [pooledWidth], time_ids: [6] },
+      conditioning: { encoder_hidden_states: ['open', embeddingWidth], text_embeds: [pooledWidth], time_ids: [6] },
     };
   }
 
@@ -43,7 +43,7 @@ export class StableDiffusionXlPipeline extends StableDiffusionPipeline {
     { width, height }: ConditioningRequest,
   ): Conditioning {
     const joined = new Float32Array(embedding.length + embedding2.length);
-    joinTokens([embedding, embedding2], { tokens: this.#sizes.maxTokens, into: joined });
+    joinTokens([embedding, embedding2], { tokens: joined.length / this.#sizes.embeddingWidth, into: joined });
     // Original size, crop from the top and the left, and target size.
     const timeIds = Float32Array.of(height, width, 0, 0, height, width);
     return { encoder_hidden_states: joined, text_embeds: pooled, time_ids: timeIds };

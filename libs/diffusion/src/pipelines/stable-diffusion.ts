@@ -14,6 +14,7 @@ import { type ImageCard, seedOfImage } from '@darkroom/kinds';
 import type { Conditioning, DenoiserInputs, DenoiserRow } from '../graphs/denoiser-batch.ts';
 import type { ModelGraphs } from '../graphs/model-graphs.ts';
 import { type EncoderOutputs, lastHiddenState } from '../graphs/prompt-encoder.ts';
+import { maxPromptChunks } from '../graphs/weighted-prompt.ts';
 import { guide } from '../image/guide.ts';
 import { type ImageParts, loadImageParts } from '../image/image-parts.ts';
 import { checkImageRequest, type ImageRowInput } from '../image/image-request.ts';
@@ -55,7 +56,7 @@ export class StableDiffusionPipeline implements ImagePipeline {
   }
 
   protected get denoiserInputs(): DenoiserInputs {
-    return { conditioning: { encoder_hidden_states: this.#embeddingShape } };
+    return { conditioning: { encoder_hidden_states: ['open', this.model.denoiser.embeddingWidth] } };
   }
 
   get #embeddingShape(): readonly [number, number] {
@@ -144,12 +145,20 @@ export class StableDiffusionPipeline implements ImagePipeline {
     const outputs: Float32Array[] = [];
     // Each encoder has its own limit. A token is lost only if no encoder reads it.
     let cutTokens = Infinity;
+    const chunks = request.promptSyntax === 'webui' ? this.#chunksOf(text) : undefined;
     for (const [at, encoder] of this.#parts.encoders.entries()) {
-      const encoded = await encoder.encode(text, loras?.encoders[at]);
+      const encoded = await encoder.encode(text, { chunks, loras: loras?.encoders[at] });
       outputs.push(...encoded.outputs);
       cutTokens = Math.min(cutTokens, encoded.cutTokens);
     }
     return { conditioning: this.conditioningOf(outputs, request), cutTokens };
+  }
+
+  /** Returns the number of chunks of a weighted prompt: one for all encoders, whose outputs are joined per token. */
+  #chunksOf(text: string): number {
+    const { encoders, denoiser } = this.#parts;
+    const counts = encoders.map((encoder) => encoder.countChunks(text));
+    return Math.min(Math.max(...counts), denoiser.takesAnyLength ? maxPromptChunks : 1);
   }
 
   /**

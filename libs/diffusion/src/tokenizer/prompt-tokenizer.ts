@@ -1,4 +1,5 @@
 import { Tokenizer } from '@huggingface/tokenizers';
+import type { WeightedText } from '@darkroom/kinds';
 import { modelFileError } from '@darkroom/runtime/model-file';
 import { createCharsmapNormalizer } from './precompiled-charsmap.ts';
 import type { TokenizerFiles } from './tokenizer-files.ts';
@@ -40,16 +41,33 @@ export class PromptTokenizer {
   encode(text: string): { ids: readonly number[]; cutTokens: number } {
     // Add special tokens here, not by the tokenizer's template: long texts are cut before the end token.
     const { ids } = this.#tokenizer.encode(text, { add_special_tokens: false });
-    return { ids: this.#rowOf(ids), cutTokens: Math.max(0, ids.length - this.#maxTextTokens) };
+    return { ids: this.#rowOf(ids), cutTokens: Math.max(0, ids.length - this.maxTextTokens) };
   }
 
-  get #maxTextTokens(): number {
+  /** Returns the ids of texts, without special tokens, and each id's weight: that of its text. */
+  encodeParts(parts: readonly WeightedText[]): { ids: number[]; weights: number[] } {
+    const encoded = parts.map(({ text, weight }) => {
+      const { ids } = this.#tokenizer.encode(text, { add_special_tokens: false });
+      return { ids, weights: ids.map(() => weight) };
+    });
+    return { ids: encoded.flatMap(({ ids }) => ids), weights: encoded.flatMap(({ weights }) => weights) };
+  }
+
+  /** Returns a row of ids as `encode` returns, of token ids without special tokens, and each id's weight. */
+  rowOfParts({ ids, weights }: { ids: readonly number[]; weights: readonly number[] }) {
+    const row = this.#rowOf(ids);
+    const start = this.#startIds.length;
+    return { ids: row, weights: row.map((_, at) => weights[at - start] ?? 1) };
+  }
+
+  /** Maximum tokens of a text, without special tokens. */
+  get maxTextTokens(): number {
     return this.maxTokens - this.#startIds.length - this.#files.endIds.length;
   }
 
   #rowOf(ids: readonly number[], minLength = 0): number[] {
     const { kind, endIds, padId } = this.#files;
-    const tokens = [...this.#startIds, ...ids.slice(0, this.#maxTextTokens), ...endIds];
+    const tokens = [...this.#startIds, ...ids.slice(0, this.maxTextTokens), ...endIds];
     const length = kind === 'glm' ? Math.max(minLength, Math.ceil(tokens.length / block) * block) : this.maxTokens;
     const padding = Array.from({ length: length - tokens.length }, () => padId);
     return kind === 'glm' ? [...padding, ...tokens] : [...tokens, ...padding];

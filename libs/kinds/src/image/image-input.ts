@@ -1,6 +1,7 @@
 /** Validated input of image requests, and capabilities of image models. */
 import type { ModelCard } from '@darkroom/core';
 import type { Upscale } from './upscale.ts';
+import type { PromptSyntax } from './webui-prompt.ts';
 
 export const outputFormats = ['png', 'jpeg', 'webp'] as const;
 export type OutputFormat = (typeof outputFormats)[number];
@@ -15,6 +16,8 @@ export const contentTypes: Readonly<Record<OutputFormat, string>> = {
 export interface ImageInput {
   prompt: string;
   negativePrompt: string;
+  /** Set if both prompts have weights (see `parsePromptWeights`); absent: they are plain text. */
+  promptSyntax?: 'webui';
   /** Pixels. */
   width: number;
   height: number;
@@ -107,6 +110,8 @@ export interface ImageCard extends ModelCard {
   defaultScheduler: string;
   /** Maximum prompt tokens, including start and end tokens; longer prompts are cut. */
   maxPromptTokens: number;
+  /** Supported values of `prompt_syntax`; absent: plain only. */
+  promptSyntaxes?: readonly PromptSyntax[];
   /** Supported input files; absent if the model is text-to-image only. A mask needs an image. */
   takes?: readonly ImageAttachment[];
   /** Input files that each request must have; absent without any. */

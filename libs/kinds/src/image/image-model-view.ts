@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { imageAttachments, type ImageCard, imageOptions, type LoraCard } from './image-input.ts';
 import { upscaleField } from './image-request-schema.ts';
+import { promptSyntaxes } from './webui-prompt.ts';
 
 const count = z.int().min(0);
 const pixels = z.int().min(1);
@@ -34,6 +35,7 @@ export const imageModelShape = {
   guidance: range,
   schedulers: z.array(z.string()).meta({ description: 'Values that `scheduler` accepts.' }),
   max_prompt_tokens: count,
+  prompt_syntaxes: z.array(z.enum(promptSyntaxes)).meta({ description: 'Values that `prompt_syntax` accepts.' }),
   takes: z
     .array(z.enum(imageAttachments))
     .optional()
@@ -71,6 +73,7 @@ export const imageModelShape = {
   }),
 };
 
+/** Returns the capabilities of a model. */
 export function modelView(card: ImageCard): z.infer<z.ZodObject<typeof imageModelShape>> {
   const { sizes, steps, guidance } = card;
   return {
@@ -79,6 +82,7 @@ export function modelView(card: ImageCard): z.infer<z.ZodObject<typeof imageMode
     guidance: { min: guidance.min, max: guidance.max },
     schedulers: [...card.schedulers],
     max_prompt_tokens: card.maxPromptTokens,
+    prompt_syntaxes: [...(card.promptSyntaxes ?? (['plain'] as const))],
     ...(card.takes === undefined || card.takes.length === 0 ? {} : { takes: [...card.takes] }),
     ...(card.needs !== undefined && { needs: [...card.needs] }),
     ...(card.unsupported !== undefined && { unsupported: [...card.unsupported] }),

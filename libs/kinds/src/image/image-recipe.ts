@@ -5,6 +5,7 @@ export interface ImageRecipe extends Pick<ImageInput, 'strength' | 'loras' | 'up
   model: string;
   prompt: string;
   negative_prompt: string;
+  prompt_syntax?: 'webui';
   /** Size in pixels before upscaling, `WIDTHxHEIGHT`. */
   size: string;
   num_inference_steps: number;
@@ -21,6 +22,7 @@ export function recipeOf(model: string, input: ImageInput, seed: number): ImageR
     model,
     prompt: input.prompt,
     negative_prompt: input.negativePrompt,
+    ...(input.promptSyntax && { prompt_syntax: input.promptSyntax }),
     size: `${input.width}x${input.height}`,
     num_inference_steps: input.numInferenceSteps,
     guidance_scale: input.guidanceScale,

@@ -9,6 +9,7 @@ import { imageSource } from '../request/brought-images.ts';
 import { ignoredFields, maxSeed, requestFields } from '../request/request-fields.ts';
 import { outputFormats } from './image-input.ts';
 import { upscales } from './upscale.ts';
+import { promptSyntaxes } from './webui-prompt.ts';
 
 /** Maximum characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;
@@ -38,7 +39,7 @@ export const upscaleField = z.literal(upscales, { error: upscales.join(' or ') }
 /** Maximum adapters of one request. */
 export const maxLoras = 8;
 /** Maximum absolute scale; larger ones ruin any image. */
-const maxLoraScale = 4;
+export const maxLoraScale = 4;
 const lorasExpected = `a list of at most ${maxLoras}, each {"id": one of the model’s loras, "scale": a number}`;
 const loras = z
   .array(
@@ -66,6 +67,14 @@ export const imageRequestSchema = z.strictObject({
   negative_prompt: textField(0, maxPromptCharacters)
     .optional()
     .meta({ description: 'Description of what to avoid; no effect at guidance 1. Default: none.' }),
+  prompt_syntax: z
+    .enum(promptSyntaxes, { error: promptSyntaxes.join(' or ') })
+    .optional()
+    .meta({
+      description:
+        'How both prompts are read. "plain": brackets are text. "webui", for models whose `prompt_syntaxes` has it: as by Stable Diffusion web UI, with ' +
+        'weights (`(red:1.2)`, `(red)`, `[red]`), adapters (`<lora:pixels:0.8>`), and up to 300 tokens. Default: "plain".',
+    }),
   size: z
     .string({ error: '"auto" or "WIDTHxHEIGHT" in pixels' })
     .regex(sizePattern, { error: '"auto" or "WIDTHxHEIGHT" in pixels' })

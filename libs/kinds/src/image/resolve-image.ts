@@ -12,6 +12,7 @@ import {
   imageRequestSchema,
 } from './image-request-schema.ts';
 import { maxUpscaledSide, outputSize, type Upscale } from './upscale.ts';
+import { promptProblems, withLoraTags } from './resolve-prompt.ts';
 
 /** Validates a request body against the schema, then against the model's capabilities. Does not load input images. */
 export function resolveImage(body: unknown, card: ImageCard, options: RequestPolicy): ResolveResult<ImageInput> {
@@ -25,9 +26,10 @@ export function resolveImage(body: unknown, card: ImageCard, options: RequestPol
       ...limitProblems(request, card, expected),
       ...imageProblems(request, card),
       ...optionProblems(request, card),
-      ...loraProblems(request, card),
+      ...promptProblems(request, card),
+      ...loraProblems(withLoraTags(request), card, request.loras?.length),
     ],
-    inputOf: (request) => fillDefaults(request, card, options),
+    inputOf: (request) => fillDefaults(withLoraTags(request), card, options),
   });
 }
 
@@ -96,14 +98,18 @@ function optionProblems(request: ImageBody, { id, unsupported = [] }: ImageCard)
     .map((field) => invalidValue(field, request[field], `none: the server that runs ${id} does not support it`));
 }
 
-/** Returns problems with unknown and repeated adapters; without these, a problem if the sum of ranks is too high. */
-function loraProblems({ loras = [] }: ImageBody, card: ImageCard): FieldProblem[] {
+/**
+ * Returns problems with unknown and repeated adapters; without these, a problem if the sum of ranks is too high.
+ *
+ * @param inField number of adapters that are in the field `loras`; the prompt names the others.
+ */
+function loraProblems({ loras = [] }: ImageBody, card: ImageCard, inField = 0): FieldProblem[] {
   const ranks = new Map(card.loras?.map(({ id, rank }) => [id, rank]));
   const there = ranks.size === 0 ? 'no loras: the model has none' : `one of ${[...ranks.keys()].join(', ')}`;
   const problems = loras.flatMap(({ id }, at) => {
     const isTwice = loras.findIndex((other) => other.id === id) < at;
     if (ranks.has(id) && !isTwice) return [];
-    return [invalidValue(`loras.${at}.id`, id, isTwice ? 'each lora once' : there)];
+    return [invalidValue(at < inField ? `loras.${at}.id` : 'prompt', id, isTwice ? 'each lora once' : there)];
   });
   const rank = loras.reduce((sum, { id }) => sum + (ranks.get(id) ?? 0), 0);
   if (problems.length > 0 || rank <= maxLoraRank) return problems;
@@ -131,6 +137,7 @@ function fillDefaults(request: ImageBody, card: ImageCard, { drawSeed }: Request
   return {
     prompt: request.prompt,
     negativePrompt: request.negative_prompt ?? '',
+    ...(request.prompt_syntax === 'webui' && { promptSyntax: 'webui' }),
     width,
     height,
     n: request.n ?? 1,

@@ -11,6 +11,7 @@ const { model, prompt, ...others } = imageRequestSchema.pick({
   model: true,
   prompt: true,
   negative_prompt: true,
+  prompt_syntax: true,
   size: true,
   n: true,
   num_inference_steps: true,
