@@ -12,7 +12,7 @@ import { installPythonPackages, runPip } from './python-packages.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const client = join(root, 'clients/python');
-const tools = ['httpx==0.28.1', 'hatchling==1.33.0', 'pytest==9.2.0', 'mypy==2.4.1', 'ruff==0.17.6'];
+const tools = ['httpx==0.28.1', 'build==1.6.1', 'hatchling==1.33.0', 'pytest==9.2.0', 'mypy==2.4.1', 'ruff==0.17.6'];
 
 let system: System;
 /** The installed wheel, and programs that use it. */
@@ -22,16 +22,16 @@ let environment: NodeJS.ProcessEnv = {};
 beforeAll(async () => {
   const packages = await installPythonPackages(...tools);
   project = await mkdtemp(join(tmpdir(), 'python-client-'));
-  const options = ['--no-deps', '--no-index'];
-  await runPip('wheel', [...options, '--no-build-isolation', '--wheel-dir', project, client], { PYTHONPATH: packages });
-  const [wheel] = (await readdir(project)).filter((name) => name.endsWith('.whl'));
-  await runPip('install', [...options, '--target', join(project, 'installed'), join(project, wheel!)]);
   environment = {
     PATH: `${packages}/bin:${process.env['PATH']}`,
     PYTHONPATH: `${join(project, 'installed')}:${packages}`,
     PYTHONDONTWRITEBYTECODE: '1',
     MYPY_CACHE_DIR: join(project, 'mypy'),
   };
+  // As for a release: first the archive of the sources, and from it the wheel.
+  await run('python3', ['-m', 'build', '--no-isolation', '--outdir', project, client], project);
+  const wheel = join(project, 'darkroom_client-0.1.0-py3-none-any.whl');
+  await runPip('--no-deps', '--no-index', '--target', join(project, 'installed'), wheel);
   const workers = ['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion'].map((model) => ({
     name: 'worker' as const,
     environment: { MODEL_DIR: `models/${model}` },
@@ -56,6 +56,8 @@ it('the wheel contains types, the licence and no tests', async () => {
   const expected = ['darkroom_client/py.typed', `${metadata}/METADATA`, `${metadata}/licenses/LICENSE`];
   expect(files).toEqual(expect.arrayContaining(expected));
   expect(files.filter((file) => file.includes('test'))).toEqual([]);
+  const licence = await readFile(join(project, 'installed', metadata, 'licenses/LICENSE'), 'utf8');
+  expect(licence).toBe(await readFile(join(root, 'LICENSE'), 'utf8'));
 });
 
 it('passes mypy --strict and ruff', async () => {

@@ -6,21 +6,10 @@ import { promisify } from 'node:util';
 
 const outputLimitBytes = 64 * 1024 * 1024;
 
-/** Runs `pip install` or another command of pip. Needs `python3` with pip. */
-export async function runPip(
-  command: 'install' | 'wheel',
-  options: readonly string[],
-  environment: Readonly<Record<string, string>> = {},
-): Promise<void> {
-  const quiet = [
-    '--quiet',
-    '--disable-pip-version-check',
-    ...(command === 'install' ? ['--root-user-action=ignore'] : []),
-  ];
-  await promisify(execFile)('python3', ['-m', 'pip', command, ...quiet, ...options], {
-    env: { ...process.env, ...environment },
-    maxBuffer: outputLimitBytes,
-  });
+/** Runs `pip install`. Needs `python3` with pip. */
+export async function runPip(...options: readonly string[]): Promise<void> {
+  const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore'];
+  await promisify(execFile)('python3', ['-m', 'pip', 'install', ...quiet, ...options], { maxBuffer: outputLimitBytes });
 }
 
 /** Returns a directory, for `PYTHONPATH`, with these packages. The first call downloads them from PyPI. */
@@ -30,7 +19,7 @@ export async function installPythonPackages(...requirements: readonly string[]):
   if (existsSync(directory)) return directory;
   const incomplete = `${directory.slice(0, -1)}.incomplete`;
   await rm(incomplete, { recursive: true, force: true });
-  await runPip('install', ['--target', incomplete, ...requirements]);
+  await runPip('--target', incomplete, ...requirements);
   await rename(incomplete, directory);
   return directory;
 }
