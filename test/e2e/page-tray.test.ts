@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { axeFindings } from './axe.ts';
-import { openPage, type OpenPageOptions, useChromium } from './chromium.ts';
+import { downloadedBytes, openPage, type OpenPageOptions, useChromium } from './chromium.ts';
 import { postJson } from './client.ts';
 import { cardOf, developed, submitPrompt } from './request-card.ts';
 import { useSharedSystem } from './shared-system.ts';
@@ -75,6 +75,33 @@ it('shows requests that were sent from elsewhere, by time, and none twice', asyn
   expect(names.slice(0, 3)).toEqual(['a last cat', 'a dog from elsewhere', 'a first cat']);
   await page.getByRole('button', { name: 'Show requests from elsewhere' }).click();
   await page.getByText('There are no others.').waitFor();
+});
+
+it('pins a request, which is then kept for longer, and takes it back', async () => {
+  const page = await open();
+  const card = await submitPrompt(page, 'a cat', 4);
+  await developed(card);
+  const kept = card.getByText(/^Kept until/);
+  await kept.waitFor();
+  const before = await kept.innerText();
+  await card.getByRole('button', { name: 'Pin', exact: true }).click();
+  await card.getByRole('button', { name: 'Unpin' }).waitFor();
+  expect(await kept.innerText()).not.toBe(before);
+  await page.reload();
+  await card.getByRole('button', { name: 'Unpin' }).click();
+  await card.getByRole('button', { name: 'Pin', exact: true }).waitFor();
+});
+
+it('downloads all images in one ZIP file', async () => {
+  const page = await open();
+  await developed(await submitPrompt(page, 'a cat', 4));
+  const two = await submitPrompt(page, 'a dog', 4, 2);
+  await expect.poll(() => two.locator('img.final').count()).toBe(2);
+  const downloading = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download all' }).click();
+  expect((await downloading).suggestedFilename()).toBe('darkroom-images.zip');
+  const names = (await downloadedBytes(downloading)).toString('latin1').match(/emoji-sd-\w+-\d\.png/g);
+  expect(new Set(names).size).toBe(3);
 });
 
 it('keeps the draft of the form after a reload, with styles and choices from lists', async () => {

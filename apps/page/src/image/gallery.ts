@@ -56,8 +56,8 @@ export class Gallery {
   search(words: string): void {
     this.#search = words;
     const wanted = words.trim().toLowerCase();
-    for (const { entry, element } of this.#cards.values()) {
-      const { prompt, model = '' } = entry.request;
+    for (const { tracked, element } of this.#cards.values()) {
+      const { prompt, model = '' } = tracked.entry.request;
       element.hidden = !`${prompt} ${model}`.toLowerCase().includes(wanted);
     }
   }

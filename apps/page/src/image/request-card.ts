@@ -52,6 +52,7 @@ export function createRequestCard(options: RequestCardOptions) {
   addActions(article, part('prompt').id, {
     cancel: () => void tracked.cancel(),
     retry: () => tracked.resume(),
+    pin: () => void tracked.togglePin(),
     again: () => options.onAgain(entry),
     describe: () => void descriptions.write(),
     curl: () => void copyCurlLine(part('curl'), session, request),
@@ -61,7 +62,6 @@ export function createRequestCard(options: RequestCardOptions) {
   return {
     element,
     tracked,
-    entry,
     images: (): ViewedImage[] => viewedImages(entry, tracked.state),
     /** Shows the actions of the models that are served now. */
     showModels: () => show(tracked.state),
@@ -107,6 +107,8 @@ function showState(article: HTMLElement, tiles: ReturnType<typeof tilesOf>, stat
   tiles.forEach((tile, index) => tile.update(state.images[index]!, open));
   showButton(article, 'cancel', open && !state.isCanceling && !hasProblem);
   showButton(article, 'retry', hasProblem);
+  showButton(article, 'pin', state.status === 'succeeded');
+  partOf(article, 'pin', HTMLButtonElement).textContent = state.isPinned === true ? 'Unpin' : 'Pin';
   showButton(article, 'remove', !open || hasProblem);
 }
 
@@ -131,7 +133,7 @@ function tilesOf({ prompt, size, n = 1 }: ImageRequest, onOpen: (index: number) 
 function addActions(
   article: HTMLElement,
   titleId: string,
-  actions: Record<'cancel' | 'retry' | 'again' | 'describe' | 'curl' | 'remove', () => void>,
+  actions: Record<'cancel' | 'retry' | 'pin' | 'again' | 'describe' | 'curl' | 'remove', () => void>,
 ): void {
   for (const [name, act] of Object.entries(actions)) {
     const button = partOf(article, name, HTMLButtonElement);

@@ -18,6 +18,7 @@ export interface RequestLife {
   endedAtMs?: number | undefined;
   /** Time until which the server stores its outputs. */
   expiresAtMs?: number | undefined;
+  isPinned?: boolean | undefined;
   /** The reason of its failure. */
   failure?: string | undefined;
   /** The reason why it cannot be followed: a connection problem, not a failure of the request. */
@@ -77,6 +78,7 @@ export function lifeAfterPoll<State extends RequestLife>(state: State, view: Req
     startedAtMs: timeOf(view.started_at),
     endedAtMs: timeOf(view.ended_at),
     expiresAtMs: timeOf(view.expires_at),
+    isPinned: view.is_pinned,
     failure: view.error?.message,
   };
 }

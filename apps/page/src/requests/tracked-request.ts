@@ -35,6 +35,10 @@ export class TrackedRequest {
     this.#state = newRequestState(options.entry.request.n ?? 1);
   }
 
+  get entry(): GalleryEntry {
+    return this.#options.entry;
+  }
+
   get state(): ImageRequestState {
     return this.#state;
   }
@@ -67,6 +71,18 @@ export class TrackedRequest {
       // 409: it ended at the same moment; the next update shows how.
       const isLate = error instanceof ClientError && error.status === 409;
       this.#change({ ...this.#state, isCanceling: false, problem: isLate ? undefined : errorWords(error) });
+    }
+  }
+
+  /** Keeps the images for longer, or takes that back. */
+  async togglePin(): Promise<void> {
+    const { client } = this.#options.session;
+    const { id } = this.#options.entry;
+    try {
+      const { is_pinned: isPinned, expires_at } = await (this.#state.isPinned ? client.unpin(id) : client.pin(id));
+      this.#change({ ...this.#state, isPinned, expiresAtMs: Date.parse(expires_at ?? ''), problem: undefined });
+    } catch (error) {
+      this.#change(afterError(this.#state, error));
     }
   }
 

@@ -24,6 +24,20 @@ export function startTrayTools(gallery: Gallery, session: Session, storage: Page
       hint.textContent = errorWords(error);
     }
   };
+  const downloadAll = async (): Promise<void> => {
+    const ids = [...new Set(gallery.images.map(({ entry }) => entry.id))];
+    if (ids.length === 0) return void (hint.textContent = 'No image is developed yet.');
+    hint.textContent = 'Loading…';
+    try {
+      const url = URL.createObjectURL(await session.client.zip(ids));
+      Object.assign(document.createElement('a'), { href: url, download: 'darkroom-images.zip' }).click();
+      URL.revokeObjectURL(url);
+      hint.textContent = '';
+    } catch (error) {
+      hint.textContent = errorWords(error);
+    }
+  };
+  findElement(document, '#download-all', HTMLButtonElement).addEventListener('click', () => void downloadAll());
   findElement(document, '#show-elsewhere', HTMLButtonElement).addEventListener('click', () => void showOthers());
 }
 
