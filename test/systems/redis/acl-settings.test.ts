@@ -111,6 +111,8 @@ it(
     };
     const file = await fetch(new URL(images[0]!.url, system.url));
     expect(file.status).toBe(200);
+    for (const method of ['PUT', 'DELETE']) await ask(system, `/v1/predict/${first}/pin`, { method, headers: carol });
+    await ask(system, '/v1/predict?status=succeeded', { headers: carol });
     const url = `data:image/png;base64,${Buffer.from(await file.arrayBuffer()).toString('base64')}`;
     const edited = await predict(system, { ...image, image: url, strength: 0.5 });
     const refused = await predict(system, { ...image, prompt: 'forbidden' });
