@@ -19,12 +19,15 @@ try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme: 'dark' });
   await page.goto(`${url}/client.html`);
   await page.locator('#model:enabled').waitFor();
+  const more = page.locator('#more > summary');
+  await more.click();
   for (const request of finished) await submit(page, request);
   await page
     .locator('.card[data-status=succeeded]')
     .nth(finished.length - 1)
     .waitFor();
   await submit(page, developing);
+  await more.click();
   // Late enough for the preview to show the image.
   await page.getByText(/^Step 1[2-9]\d of 200$/).waitFor();
   await sharp(await page.screenshot())
