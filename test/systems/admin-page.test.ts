@@ -1,4 +1,5 @@
 /** The admin page in a browser: it shows the state of the system, and its buttons perform the actions they name. */
+import type { Failure } from '@darkroom/core';
 import {
   cancelRequest,
   createWebhookId,
@@ -79,9 +80,9 @@ async function stateOf(id: string): Promise<string> {
 }
 
 /** Submits a request of `tiny` and fails it; returns its id. */
-async function fail(): Promise<string> {
+async function fail(failure?: Failure): Promise<string> {
   const id = await submitAs({ model: 'tiny' });
-  await failLeased(system.store, id);
+  await failLeased(system.store, id, failure);
   return id;
 }
 
@@ -128,6 +129,49 @@ it('shows refused files of a model with the reason', async () => {
   expect(await rowOf(page, 'loras/cut.safetensors').textContent()).toContain(reason);
   await publishModel(system.store, card);
   await page.getByRole('heading', { name: 'Ignored files' }).waitFor({ state: 'hidden' });
+});
+
+it('shows the log lines of a failed request, also after it has expired', async () => {
+  const details = 'RangeError: no memory\n    at draw (module.js:7:1)';
+  const id = await fail({ code: 'engine_error', message: 'RangeError: no memory', details });
+  await system.store.redis.del(system.store.keysOf('tiny').request(id));
+  const page = await openAsOlga();
+  expect(await rowOf(page, id).textContent()).toContain('fake: RangeError: no memory');
+  await page.getByRole('button', { name: `Log lines ${id}` }).click();
+  const dialog = page.getByRole('dialog', { name: 'Log lines' });
+  await dialog.getByText('at draw (module.js:7:1)').waitFor();
+  expect(await axeFindings(page)).toEqual([]);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: `Log lines ${await fail()}` }).click();
+  await dialog.getByText('None were recorded.').waitFor();
+});
+
+it('adds an API key with limits, which clients can use until it is revoked', async () => {
+  const page = await openAsOlga();
+  const form = page.getByRole('form', { name: 'Add an API key' });
+  await form.getByLabel('Owner').fill('alice');
+  await form.getByRole('button', { name: 'Add key' }).click();
+  await page.getByText('Name is "alice", expected a name that API_KEYS does not have').waitFor();
+  await form.getByLabel('Owner').fill('carol');
+  await form.getByLabel('Open requests').fill('7');
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: 'New API key' });
+  const key = await dialog.getByLabel('Key', { exact: true }).inputValue();
+  expect(key).toMatch(/^dk-/);
+  expect(await axeFindings(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await rowOf(page, 'carol').getByText('added').waitFor();
+  expect(await rowOf(page, 'carol').textContent()).toContain('7');
+  expect(await rowOf(page, 'olga').getByRole('button').count()).toBe(0);
+  expect(await page.locator('#added-key').inputValue()).toBe('');
+  const statusOf = async () =>
+    (await fetch(`${system.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+  expect(await statusOf()).toBe(200);
+  const revoke = page.getByRole('button', { name: 'Revoke carol' });
+  await revoke.click();
+  await page.getByRole('dialog', { name: 'Revoke this key?' }).getByRole('button', { name: 'Revoke it' }).click();
+  await revoke.waitFor({ state: 'detached' });
+  expect(await statusOf()).toBe(401);
 });
 
 it('pauses a model, whose requests then stay queued, and resumes it', async () => {

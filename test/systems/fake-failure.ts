@@ -1,4 +1,5 @@
 /** A worker played by the tests in an otherwise real system; it fails its leased requests on command. */
+import type { Failure } from '@darkroom/core';
 import { heartbeatWorker, openInbox, publishModel, type StoreConnection, writeBatch } from '@darkroom/store';
 import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
@@ -15,7 +16,7 @@ export async function startFakeWorker(store: StoreConnection): Promise<() => voi
 }
 
 /** Fails a request of `tiny` as soon as the batch-former has leased it. */
-export async function failLeased(store: StoreConnection, id: string): Promise<void> {
+export async function failLeased(store: StoreConnection, id: string, failure?: Failure): Promise<void> {
   const inbox = openInbox(store, () => fake);
   const error = { code: 'internal', message: 'the engine failed' } as const;
   for (;;) {
@@ -26,7 +27,9 @@ export async function failLeased(store: StoreConnection, id: string): Promise<vo
     if (leased === undefined) continue;
     inbox.close();
     const delivery = { id, token: leased.token };
-    await writeBatch(store, fake, [{ type: 'end', delivery, end: { state: 'failed', error } }], { batch: ++batches });
+    await writeBatch(store, fake, [{ type: 'end', delivery, end: { state: 'failed', error, failure } }], {
+      batch: ++batches,
+    });
     return;
   }
 }

@@ -219,3 +219,13 @@ it('serves the page and the API docs, and draws an image from the page', { timeo
   expect(failed).toEqual([]);
   await context.close();
 });
+
+it('the admin page shows why the API refuses access without ADMIN_KEYS, and asks for no key', async () => {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true });
+  const tab = await context.newPage();
+  await tab.goto(`${publicUrl}/admin`);
+  const expected = 'Without ADMIN_KEYS only this machine has admin access';
+  await tab.getByText(expected).waitFor({ timeout: pageTimeoutMs });
+  expect(await tab.getByRole('dialog').count()).toBe(0);
+  await context.close();
+});

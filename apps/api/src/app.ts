@@ -64,7 +64,10 @@ export function createApp(deps: ApiDeps): Api {
   );
   api.onError(handleError(context.log));
   const paths = routes.map(({ path }) => path);
-  api.notFound((c) => errorResponse(c, noSuchRoute(closestRoute(c.req.path, paths))));
+  const isOff = (path: string): boolean => context.adminAccess === 'none' && /^\/admin(?:\/|$)/.test(path);
+  api.notFound((c) =>
+    errorResponse(c, isOff(c.req.path) ? adminIsOff() : noSuchRoute(closestRoute(c.req.path, paths))),
+  );
   for (const route of routes) addRoute(api, context, route);
   addFalProxyRoute(api);
   addDocsRoutes(api);
@@ -129,4 +132,9 @@ function wrongMethod(methods: readonly string[]): ApiError {
 function noSuchRoute(closest: string | undefined): ApiError {
   const hint = closest === undefined ? '/docs lists all paths.' : `did you mean ${closest}?`;
   return new ApiError(404, 'route_not_found', `There is no route at this path; ${hint}`);
+}
+
+function adminIsOff(): ApiError {
+  const message = 'The admin routes are off, expected ADMIN_KEYS to be set (docs/admin.md).';
+  return new ApiError(404, 'route_not_found', message);
 }

@@ -95,3 +95,15 @@ export interface DeadRequestList extends Api.DeadRequestList {}
 
 /** An adapter of a model. */
 export type ModelLora = NonNullable<ImageModel['loras']>[number];
+
+/** Why a request failed, for operators, as `client.call('GET', '/admin/requests/<id>')` returns it. */
+export interface FailedAttempt extends Api.FailedAttempt {}
+
+/** API keys without the keys themselves, as `client.call('GET', '/admin/keys')` returns them. */
+export interface KeyList extends Api.KeyList {}
+
+/** Name and limits of a key to add with `client.call('POST', '/admin/keys', …)`. */
+export interface NewKey extends Api.NewKey {}
+
+/** An added key, which is shown only once. */
+export interface AddedKey extends Api.AddedKey {}

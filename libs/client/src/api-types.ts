@@ -399,6 +399,56 @@ export interface components {
             object: "list";
             data: components["schemas"]["DeadRequest"][];
         };
+        FailedAttempt: {
+            /** @example emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe */
+            request_id: string;
+            status: string;
+            /** Deliveries to a worker; null once it has expired. */
+            attempts: number | null;
+            /** The error that the client gets. */
+            error: {
+                code: string;
+                message: string;
+            } | null;
+            failure: components["schemas"]["FailureDetails"];
+        };
+        KeyList: {
+            object: "list";
+            data: components["schemas"]["Key"][];
+            /** False on a server that needs no keys; none can be added there. */
+            are_required: boolean;
+        };
+        NewKey: {
+            /**
+             * Owner of the requests sent with the key.
+             * @example carol
+             */
+            name: string;
+            /** The owner's share of the service; 1 by default. */
+            weight?: number | null;
+            /** No limit by default. */
+            requests_per_minute?: number | null;
+            /** No limit by default. */
+            open_requests?: number | null;
+        };
+        AddedKey: {
+            /** @example carol */
+            name: string;
+            weight: number;
+            /** null: no limit. */
+            requests_per_minute: number | null;
+            /** null: no limit. */
+            open_requests: number | null;
+            /**
+             * Revokes the key.
+             * @example 5f0c1b2a3d4e6f70
+             */
+            id: string;
+            /** Format: date-time */
+            created_at: string;
+            /** The key itself, which is shown only once. */
+            key: string;
+        };
         ImageStatus: {
             /** discriminator enum property added by openapi-typescript */
             kind: "image";
@@ -1291,6 +1341,37 @@ export interface components {
             /** True while its input is still stored. */
             is_retryable: boolean;
         };
+        /** Error of the last failed attempt. The client gets only the code. */
+        FailureDetails: {
+            /** `engine_error`, `out_of_memory`, `timeout` or `worker_lost`. */
+            code: string;
+            /** Message of the engine or module. */
+            message: string;
+            worker: string;
+            /**
+             * Stack of the error, as the log has it under `an attempt failed` or `unexpected engine error`; at most
+             * 4,000 characters. null if there is none, such as for a lost worker.
+             */
+            details: string | null;
+        } | null;
+        Key: {
+            /** @example carol */
+            name: string;
+            weight: number;
+            /** null: no limit. */
+            requests_per_minute: number | null;
+            /** null: no limit. */
+            open_requests: number | null;
+            /** Where the key is defined; only those of `redis` can be revoked here. */
+            source: "API_KEYS" | "ADMIN_KEYS" | "API_KEYS_FILE" | "redis";
+            /**
+             * Revokes the key.
+             * @example 5f0c1b2a3d4e6f70
+             */
+            id: string | null;
+            /** Format: date-time */
+            created_at: string | null;
+        };
         /**
          * @example {
          *       "code": "worker_lost",
@@ -1357,6 +1438,10 @@ export type RequestPage = components['schemas']['RequestPage'];
 export type Pin = components['schemas']['Pin'];
 export type Status = components['schemas']['Status'];
 export type DeadRequestList = components['schemas']['DeadRequestList'];
+export type FailedAttempt = components['schemas']['FailedAttempt'];
+export type KeyList = components['schemas']['KeyList'];
+export type NewKey = components['schemas']['NewKey'];
+export type AddedKey = components['schemas']['AddedKey'];
 export type ImageStatus = components['schemas']['ImageStatus'];
 export type TextStatus = components['schemas']['TextStatus'];
 export type ImageModel = components['schemas']['ImageModel'];
@@ -1380,6 +1465,8 @@ export type RequestSummary = components['schemas']['RequestSummary'];
 export type WorkerStatus = components['schemas']['WorkerStatus'];
 export type QueueStatus = components['schemas']['QueueStatus'];
 export type DeadRequest = components['schemas']['DeadRequest'];
+export type FailureDetails = components['schemas']['FailureDetails'];
+export type Key = components['schemas']['Key'];
 export type Failure = components['schemas']['Failure'];
 export type Image = components['schemas']['Image'];
 export type TokenLogprob = components['schemas']['TokenLogprob'];

@@ -98,7 +98,7 @@ const requestFailureSchema = z
       .nullable()
       .openapi('FailureDetails', { description: 'Error of the last failed attempt. The client gets only the code.' }),
   })
-  .openapi('RequestFailure');
+  .openapi('FailedAttempt');
 
 const why: Route = {
   method: 'get',

@@ -29,11 +29,7 @@ export function adminOf(c: ApiCall, keys: ApiKeys, access: 'keys' | 'loopback'):
 }
 
 export function noAdminKey(): ApiError {
-  return notAnAdmin('This key has no admin access, expected one of ADMIN_KEYS.');
-}
-
-function notAnAdmin(message: string): ApiError {
-  return new ApiError(403, 'not_an_admin', message);
+  return new ApiError(403, 'not_an_admin', 'This key has no admin access, expected one of ADMIN_KEYS.');
 }
 
 /** Returns the admin key of a call to the board: from a Basic password with any user name, or a bearer key. */
@@ -64,7 +60,10 @@ function rejectRemote(c: ApiCall): void {
   const isSameOrigin = (site === 'none' || site === 'same-origin') && origin === url.origin;
   const isProxied = proxyHeaders.some((name) => c.req.header(name) !== undefined);
   if (isSameOrigin && !isProxied && isLoopback(url.hostname.replace(/^\[(?<address>.*)\]$/, '$<address>'))) return;
-  throw notAnAdmin(
+  // Not the code of a wrong key: no key would help.
+  throw new ApiError(
+    403,
+    'admin_only_locally',
     'Without ADMIN_KEYS only this machine has admin access, by its own address and not from other pages.',
   );
 }

@@ -19,7 +19,7 @@ const usedByBoth = [
   'RequestPage',
 ];
 /** Schemas that the TypeScript client uses. */
-const used = [...usedByBoth, 'Pin', 'Status', 'DeadRequestList'];
+const used = [...usedByBoth, 'Pin', 'Status', 'DeadRequestList', 'FailedAttempt', 'KeyList', 'NewKey', 'AddedKey'];
 
 type Document = { components: { schemas: Record<string, Schema> } };
 

@@ -1,5 +1,6 @@
 import { findElement, partOf } from '../shell/find-element.ts';
 import type { AdminSession } from './admin-session.ts';
+import { confirmAction } from './confirm-action.ts';
 import type { DeadRequestView } from './system-status.ts';
 import type { TableOptions } from './table.ts';
 import { agoWords } from './time-words.ts';
@@ -27,13 +28,19 @@ export function failuresTable(session: AdminSession): TableOptions<DeadRequestVi
       partOf(row, 'retry', HTMLButtonElement).hidden = !isRetryable;
     },
     actions: {
+      async lines({ request_id: id }) {
+        const { failure } = await session.readFailure(id);
+        showLines(id, failure?.details ?? 'None were recorded.');
+        return undefined;
+      },
       async retry({ request_id: id }) {
         const again = await session.retry(id);
         leaveRow();
         return `Retried ${id} as ${again}.`;
       },
       async drop({ request_id: id }) {
-        if (!(await confirmDrop(id))) return undefined;
+        const words = `Deletes the events, the outputs and the input of ${id}. Its owner gets 410 (expired) from now on.`;
+        if (!(await confirmAction('drop', words))) return undefined;
         await session.drop(id);
         leaveRow();
         return `Dropped ${id}.`;
@@ -47,14 +54,10 @@ function leaveRow(): void {
   findElement(document, '#failures-title', HTMLHeadingElement).focus();
 }
 
-/** Asks for confirmation before a request is dropped for good. */
-async function confirmDrop(id: string): Promise<boolean> {
-  const dialog = findElement(document, '#drop-dialog', HTMLDialogElement);
-  findElement(dialog, '#drop-words', HTMLParagraphElement).textContent =
-    `Deletes the events, the outputs and the input of ${id}. Its owner gets 410 (expired) from now on.`;
-  // Closing by Escape does not change the return value, so reset it.
-  dialog.returnValue = '';
+/** Shows the log lines of a failed request. */
+function showLines(id: string, lines: string): void {
+  const dialog = findElement(document, '#lines-dialog', HTMLDialogElement);
+  findElement(dialog, '#lines-request', HTMLParagraphElement).textContent = id;
+  findElement(dialog, '#lines', HTMLPreElement).textContent = lines;
   dialog.showModal();
-  await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
-  return dialog.returnValue === 'drop';
 }

@@ -5,8 +5,10 @@ import { findElement } from '../shell/find-element.ts';
 import { createKeyDialog } from '../shell/key-dialog.ts';
 import { openPageStorage } from '../shell/page-storage.ts';
 import { startThemeButton } from '../shell/theme.ts';
-import { isRefusal, openAdminSession } from './admin-session.ts';
+import { isRefusal, needsKey, openAdminSession } from './admin-session.ts';
 import { failuresTable } from './failures-table.ts';
+import { keysTable } from './keys-table.ts';
+import { startKeyForm } from './key-form.ts';
 import { modelsTable } from './models-table.ts';
 import { refusedFilesTable } from './refused-files-table.ts';
 import { createTable, type RunAction } from './table.ts';
@@ -42,7 +44,9 @@ const tables = [
   createTable(workersTable(session), run),
   createTable(refusedFilesTable(), run),
   createTable(failuresTable(session), run),
+  createTable(keysTable(session), run),
 ];
+startKeyForm(session, run);
 
 const poller = createPoller(intervalMs, async () => {
   try {
@@ -53,6 +57,7 @@ const poller = createPoller(intervalMs, async () => {
     return true;
   } catch (error) {
     showProblem('connection', error);
+    if (isRefusal(error)) asOf.textContent = '';
     // Stop polling on a refusal: otherwise the key dialog would open again right after it is closed.
     return !isRefusal(error);
   }
@@ -66,5 +71,5 @@ pollWhileVisible();
 
 function showProblem(banner: 'connection' | 'problem', error: unknown): void {
   showBanner(banner, errorWords(error));
-  if (isRefusal(error)) openKeyDialog();
+  if (needsKey(error)) openKeyDialog();
 }

@@ -7,7 +7,7 @@ export type Toned = [words: string, tone: 'good' | 'busy' | 'held' | 'bad'];
 /** The contents and actions of a table. */
 export interface TableOptions<Item> {
   /** Id of the table's body. The template of a row is `<name>-row`, and `no-<name>` is shown if there are no rows. */
-  name: 'models' | 'workers' | 'refused' | 'failures';
+  name: 'models' | 'workers' | 'refused' | 'failures' | 'keys';
   itemsOf: (status: SystemStatus) => readonly Item[];
   /** Returns a unique key of an item. */
   keyOf: (item: Item) => string;
