@@ -119,7 +119,8 @@ it('conforms to its OpenAPI document under fuzzing, and stores no refused reques
   const harFile = join(directory, 'report.har');
   const { exitCode, output } = await runSchemathesis(`${system.url}/openapi.json`, directory, [
     '--header=Authorization: Bearer s3cret-of-the-fuzzer',
-    '--seed=7',
+    // With 7, Schemathesis 4.32.5 itself fails on a form with a file: "Unsupported type: 'Binary'".
+    '--seed=8',
     '--max-examples=60',
     '--phases=examples,coverage,fuzzing,stateful',
     '--report=har',

@@ -26,7 +26,14 @@ export const zipRoute: Route = {
   summary: 'Download the images of several requests',
   description:
     'A ZIP file of all finished images, also of requests that still run; their names are `<request id>-<index>` with an ending. Images are stored as they are, without compression, and streamed one after another.',
-  request: { query: z.object({ ids: z.string().openapi({ description: `${idsExpected}.` }) }) },
+  request: {
+    query: z.object({
+      ids: z
+        .string()
+        .min(1)
+        .openapi({ description: `${idsExpected}.` }),
+    }),
+  },
   responses: {
     ...requestErrors,
     200: {
