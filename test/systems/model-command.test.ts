@@ -57,7 +57,7 @@ it('pulls, lists and checks an image model', async () => {
   const { output: list } = await run(['list']);
   expect(list.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
     ['id', 'kind', 'mode', 'family', 'dtypes', 'on disk', 'from'],
-    ['tiny_model', 'image', 'diffusion', 'OnnxStableDiffusionPipeline', 'int8', '13.0 MB', `${hub.repo} aaaaaaa`],
+    ['tiny_model', 'image', 'diffusion', 'OnnxStableDiffusionPipeline', 'int8', '13.1 MB', `${hub.repo} aaaaaaa`],
     [''],
   ]);
 

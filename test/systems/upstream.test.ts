@@ -268,9 +268,11 @@ it('reports a rejected UPSTREAM_KEY without exposing keys', async () => {
 it('starts a worker with the command of docs/upstreams.md', async () => {
   const document = await readFile(new URL('../../docs/upstreams.md', import.meta.url), 'utf8');
   const [, command] = /```sh\n([^`]*UPSTREAM_URL=http:\/\/127\.0\.0\.1:8080 [^`]*)```/.exec(document)!;
-  const { REDIS_URL: _ofStart, ...environment } = Object.fromEntries(
-    [...command!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
-  );
+  const {
+    REDIS_URL: _redis,
+    BYTES_URL: _bytes,
+    ...environment
+  } = Object.fromEntries([...command!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]));
   const here = { REDIS_PREFIX: front.prefix, UPSTREAM_URL: environment['UPSTREAM_URL']!.replace('8080', `${port}`) };
   const worker = await front.start('worker', { ...environment, ...here, UPSTREAM_KEY: 'sk-upstream-0123456' });
   expect(await readStats(front.store, writer)).toMatchObject({ workers: { loading: 0 } });

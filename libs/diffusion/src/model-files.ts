@@ -5,4 +5,5 @@ export { filesOfLoras } from './loras/model-loras.ts';
 export { dtypeFileNames, listDtypes, type ImageDtype, imageDtypes } from './model/find-model-file.ts';
 export { externalFile } from './onnx/check-onnx-file.ts';
 export { readOnnxFile } from './onnx/read-onnx-file.ts';
+export { exampleImagePattern, maxExampleBytes } from './model/darkroom-json.ts';
 export * from './model/config/pipeline-classes.ts';

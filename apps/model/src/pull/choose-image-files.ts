@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { dtypeChoiceText, dtypeOfPart } from '@darkroom/core';
 import type { DtypeChoice, ModelPart } from '@darkroom/core';
 import { dtypeFileNames, foldersOf, imageDtypes, pipelineClasses } from '@darkroom/diffusion/model-files';
+import { exampleImagePattern, maxExampleBytes } from '@darkroom/diffusion/model-files';
 import { pipelineFamilies, pipelineFolders, takenByFamilies } from '@darkroom/diffusion/model-files';
 import type { ImageDtype, PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command/command-error.ts';
@@ -73,9 +74,10 @@ export function chooseFiles(options: ChooseFilesOptions): ChosenFiles {
   ];
   const folders = encoder === undefined ? parts : [...parts, 'vae_encoder'];
   const configs = [...folders.map((part) => `${part}/config.json`), 'scheduler/scheduler_config.json'];
-  const isSmall = ({ path }: HubFile): boolean =>
+  const isSmall = ({ path, size }: HubFile): boolean =>
     topFiles.test(path) ||
     isAboutTheModel(path) ||
+    (exampleImagePattern.test(path) && size <= maxExampleBytes) ||
     configs.includes(path) ||
     tokenizers.some(({ folder }) => isIn(folder, path) && tokenizerFiles.test(path));
   return {

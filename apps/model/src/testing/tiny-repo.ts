@@ -9,6 +9,7 @@ export const neededFiles = [
   'NOTICE.md',
   'README.md',
   'darkroom.json',
+  ...['apple', 'cake', 'cat', 'fox', 'penguin', 'rocket'].map((name) => `examples/${name}.webp`),
   'licenses/emoji-datasource.LICENSE',
   'licenses/noto-color-emoji.copyright',
   'model_index.json',
@@ -35,6 +36,7 @@ export async function startTinyRepo(): Promise<FakeHub> {
   hub.put('unet/diffusion_pytorch_model.safetensors', 'weights of PyTorch', true);
   hub.put('safety_checker/model.onnx', 'of no use here', true);
   hub.put('feature_extractor/preprocessor_config.json', '{}');
+  hub.put('examples/grid.png', 'x'.repeat(8193));
   hub.put('v1-5-pruned.ckpt', 'weights of PyTorch', true);
   return hub;
 }

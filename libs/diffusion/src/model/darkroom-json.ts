@@ -11,7 +11,9 @@ const limits = (number: z.ZodNumber) =>
 export const maxExamples = 6;
 export const maxExampleBytes = 8192;
 
-const expectedImage = 'expected the path of a .webp, .png or .jpg file in the directory of the model';
+/** Path of a thumbnail in the model's directory: one folder, so that a download finds it. */
+export const exampleImagePattern = /^examples\/[\w-][\w.-]*\.(?:webp|png|jpg)$/;
+const expectedImage = 'expected the path of a .webp, .png or .jpg file in examples/';
 
 const example = z.strictObject({
   prompt: z.string().min(1).max(300),
@@ -20,8 +22,7 @@ const example = z.strictObject({
     .int()
     .min(0)
     .max(2 ** 32 - 1),
-  /** Small image, relative to the model's directory. */
-  image: z.string().regex(/^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*\.(?:webp|png|jpg)$/, expectedImage),
+  image: z.string().regex(exampleImagePattern, expectedImage),
 });
 
 /**

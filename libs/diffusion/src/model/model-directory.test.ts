@@ -210,7 +210,7 @@ describe('reading a model directory', () => {
     [
       'darkroom.json',
       { examples: [{ ...apple, image: '../apple.webp' }] },
-      'examples.0.image: expected the path of a .webp, .png or .jpg file in the directory of the model; it is "../apple',
+      'examples.0.image: expected the path of a .webp, .png or .jpg file in examples/; it is "../apple',
     ],
     [
       'darkroom.json',
