@@ -109,12 +109,20 @@ it('refuses ids that are missing, malformed, unknown, too many or of another key
     expect(await errorOf(test, ids)).toMatchObject({ status: 400, param: 'ids' });
   expect((await test.api.request('/v1/predict/zip')).status).toBe(400);
   expect(await errorOf(test, none)).toMatchObject({ status: 404, code: 'image_not_found' });
-  const drawn = await draw(test, ['a']);
-  const missing = await errorOf(test, `${drawn},${unknown}`);
+  const missing = await errorOf(test, unknown);
   expect(missing).toMatchObject({ status: 404, code: 'request_not_found' });
   expect(missing.message).toContain(unknown);
+  const drawn = await draw(test, ['a']);
   await test.store.redis.del(test.store.keysOf('tiny').request(drawn));
   expect(await errorOf(test, drawn)).toMatchObject({ status: 410, code: 'request_gone' });
+});
+
+it('leaves out requests that are not stored any more', async () => {
+  const test = await openDrawing();
+  const [gone, drawn] = [await draw(test, ['a']), await draw(test, ['b'])];
+  await test.store.redis.del(test.store.keysOf('tiny').request(gone));
+  const response = await test.api.request(`/v1/predict/zip?ids=${gone},${unknown},${drawn}`);
+  expect(await entriesOf(new Uint8Array(await response.arrayBuffer()))).toEqual([[`${drawn}-0.png`, 0, 'b']]);
 });
 
 it('a ZIP file has no images of other keys', async () => {

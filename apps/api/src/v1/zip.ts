@@ -25,7 +25,7 @@ export const zipRoute: Route = {
   tag: 'Images',
   summary: 'Download the images of several requests',
   description:
-    'A ZIP file of all finished images, also of requests that still run; their names are `<request id>-<index>` with an ending. Images are stored as they are, without compression, and streamed one after another.',
+    'A ZIP file of all finished images, also of requests that still run; their names are `<request id>-<index>` with an ending. Images are stored as they are, without compression, and streamed one after another. Requests that are not stored any more are left out.',
   request: {
     query: z.object({
       ids: z
@@ -41,11 +41,11 @@ export const zipRoute: Route = {
       content: { 'application/zip': { schema: { type: 'string', format: 'binary' } } },
     },
     400: describeErrorAnswer('`ids` is missing or invalid.', invalidField('ids', 'all', idsExpected)),
-    404: describeErrorAnswer('No such request, or none of them has a finished image.', noImages()),
+    404: describeErrorAnswer('None of the requests exists, or none has a finished image.', noImages()),
   },
   async handle(c, context) {
     const ids = checkField(idsField, 'ids', c.req.query('ids'), idsExpected);
-    const requests = await Promise.all(ids.map((id) => findListed(context, id, c.get('owner'))));
+    const requests = await findListed(context, ids, c.get('owner'));
     const images = requests.flatMap(({ id, endedAtMs, outputs }) =>
       outputs.filter(({ contentType }) => contentType in endings).map((output) => ({ id, endedAtMs, output })),
     );
@@ -58,9 +58,16 @@ interface FinishedImage extends Pick<ListedRequest, 'id' | 'endedAtMs'> {
   output: OutputInfo;
 }
 
-async function findListed({ withStore }: ApiContext, id: string, owner: string): Promise<ListedRequest> {
-  const request = await withStore((store) => readListed(store, id, owner));
-  return request ?? present(id, await withStore((store) => whyMissing(store, id, owner)));
+/** Returns the requests that are stored. @throws ApiError of the first id if there are none. */
+async function findListed(
+  { withStore }: ApiContext,
+  ids: readonly string[],
+  owner: string,
+): Promise<readonly ListedRequest[]> {
+  const listed = await Promise.all(ids.map((id) => withStore((store) => readListed(store, id, owner))));
+  const found = listed.filter((request) => request !== undefined);
+  const [first = ''] = ids;
+  return found.length > 0 ? found : present(first, await withStore((store) => whyMissing(store, first, owner)));
 }
 
 /** Streams the file. If an image cannot be read any more, the connection breaks off: the head has been sent. */

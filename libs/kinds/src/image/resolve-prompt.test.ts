@@ -56,6 +56,11 @@ describe('prompt_syntax', () => {
       { prompt: 'a <lora:pixels:0.5:1> fox' },
       'prompt is "<lora:pixels:0.5:1>", expected <lora:id:scale> with a scale from -4 to 4',
     ],
+    [{ prompt: '(a:<lora:pixels>99)' }, 'prompt is "(a:99)", expected weights from -10 to 10'],
+    [
+      { prompt: 'a <lo<lora:pixels>ra:sunset:1> fox' },
+      'prompt is "<lora:sunset:1>", expected no <lora:id:scale> within another',
+    ],
     [
       { prompt: 'a <lora:pixels:40> fox' },
       'prompt is "<lora:pixels:40>", expected <lora:id:scale> with a scale from -4 to 4',

@@ -20,7 +20,12 @@ export function promptProblems(request: ImageBody, { id, promptSyntaxes = ['plai
       invalidValue('prompt_syntax', syntax, `${promptSyntaxes.join(' or ')}: ${id} reads prompts in no other way`),
     ];
   if (syntax === 'plain') return [];
-  return [...tagProblems(request), ...weightProblems('prompt', request), ...weightProblems('negative_prompt', request)];
+  // Without its tags, a prompt may have other weights.
+  return [
+    ...tagProblems(request),
+    ...weightProblems('prompt', takeLoraTags(request.prompt).prompt),
+    ...weightProblems('negative_prompt', request.negative_prompt ?? ''),
+  ];
 }
 
 function tagProblems(request: ImageBody): FieldProblem[] {
@@ -28,14 +33,16 @@ function tagProblems(request: ImageBody): FieldProblem[] {
   const wrong = tags.find(({ scale }) => !(Math.abs(scale) <= maxLoraScale));
   if (wrong !== undefined)
     return [invalidValue('prompt', wrong.tag, `<lora:id:scale> with a scale from -${maxLoraScale} to ${maxLoraScale}`)];
+  const [nested] = takeLoraTags(prompt).tags;
+  if (nested !== undefined) return [invalidValue('prompt', nested.tag, 'no <lora:id:scale> within another')];
   if (prompt === '') return [invalidValue('prompt', request.prompt, 'a text besides <lora:id:scale>')];
   if (tags.length + (request.loras?.length ?? 0) > maxLoras)
     return [invalidValue('prompt', tags.at(-1)!.tag, `at most ${maxLoras} loras, those of \`loras\` included`)];
   return [];
 }
 
-function weightProblems(field: 'prompt' | 'negative_prompt', request: ImageBody): FieldProblem[] {
-  const wrong = parsePromptWeights(request[field] ?? '').find(({ weight }) => !(Math.abs(weight) <= maxPromptWeight));
+function weightProblems(field: string, prompt: string): FieldProblem[] {
+  const wrong = parsePromptWeights(prompt).find(({ weight }) => !(Math.abs(weight) <= maxPromptWeight));
   if (wrong === undefined) return [];
   const expected = `weights from -${maxPromptWeight} to ${maxPromptWeight}`;
   return [invalidValue(field, `(${wrong.text}:${Number(wrong.weight.toPrecision(6))})`, expected)];

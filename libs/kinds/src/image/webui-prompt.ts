@@ -32,7 +32,7 @@ export function parsePromptWeights(prompt: string): WeightedText[] {
   const round: number[] = [];
   const square: number[] = [];
   const multiply = (from: number, factor: number): void => {
-    for (const part of parts.slice(from)) part.weight *= factor;
+    for (let at = from; at < parts.length; at++) parts[at]!.weight *= factor;
   };
   for (const [token, number] of prompt.matchAll(tokens)) {
     if (token === '(') round.push(parts.length);
