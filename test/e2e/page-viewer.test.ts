@@ -140,7 +140,7 @@ it('copies a link to the file, downloads it, and tells what is on it', async () 
   await openFox(page, 20);
   const bytes = await imageOf((await newest(page)).id);
   await button(page, 'Copy link').click();
-  await expect.poll(() => page.getByRole('log').textContent()).toContain('The link is in the clipboard.');
+  await expect.poll(() => page.locator('#viewer').textContent()).toContain('The link is in the clipboard.');
   const link = await page.evaluate<string>('navigator.clipboard.readText()');
   expect(Buffer.from(await (await fetch(link)).arrayBuffer())).toEqual(bytes);
   const downloading = page.waitForEvent('download');

@@ -98,7 +98,7 @@ const requestForm = createRequestForm({ form, parts, problem }, async (request) 
 
 const examples = createExamples(({ prompt: words, seed }) => {
   // In the form too, so that it can be changed.
-  prompt.value = words;
+  if (prompt.value.trim() === '') prompt.value = words;
   submit(requestForm.requestFor(words, seed)).catch((error: unknown) => problem.show(errorWords(error)));
   findElement(document, '#gallery-title', HTMLHeadingElement).focus();
 });

@@ -62,10 +62,11 @@ export class Gallery {
     }
   }
 
-  /** Adds requests that were sent from elsewhere. */
-  addAll(entries: readonly GalleryEntry[]): void {
-    this.#options.storage.addAll(entries);
+  /** Adds requests that were sent from elsewhere, as many as fit. Returns their number. */
+  addAll(entries: readonly GalleryEntry[]): number {
+    const added = this.#options.storage.addAll(entries);
     this.sync();
+    return added;
   }
 
   has(id: string): boolean {

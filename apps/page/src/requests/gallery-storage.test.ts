@@ -8,7 +8,7 @@ function openStorage(text?: string) {
     setItem: (key: string, value: string) => void items.set(key, value),
   };
 }
-const entry = (id: string): GalleryEntry => ({ id, createdAtMs: 1, request: { prompt: id } });
+const entry = (id: string, createdAtMs = 1): GalleryEntry => ({ id, createdAtMs, request: { prompt: id } });
 const ids = (entries: readonly GalleryEntry[]): string[] => entries.map(({ id }) => id);
 
 it('stores the newest first, each once, and removes entries', () => {
@@ -33,6 +33,15 @@ it('evicts the oldest entries above the limit', () => {
   for (let index = 0; index <= maxEntries; index++) gallery.add(entry(`r${index}`));
   const kept = ids(gallery.read());
   expect([kept.length, kept[0], kept.at(-1)]).toEqual([maxEntries, `r${maxEntries}`, 'r1']);
+});
+
+it('adds entries from elsewhere by time, the newest first, and evicts none for them', () => {
+  const gallery = createGalleryStorage(openStorage());
+  for (let index = 0; index < maxEntries - 2; index++) gallery.add(entry(`own${index}`, index * 10));
+  expect(gallery.addAll([entry('old', 15), entry('own3', 7), entry('new', 9999), entry('middle', 25)])).toBe(2);
+  const all = ids(gallery.read());
+  expect([all.length, all[0], all.at(-4), all.at(-1)]).toEqual([maxEntries, 'new', 'middle', 'own0']);
+  expect(all.filter((id) => id.startsWith('own'))).toHaveLength(maxEntries - 2);
 });
 
 it.each([

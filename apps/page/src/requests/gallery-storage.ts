@@ -25,13 +25,21 @@ export function createGalleryStorage(storage: Pick<PageStorage, 'getItem' | 'set
     read,
     /** Adds an entry; evicts the oldest above the limit. */
     add: (entry: GalleryEntry): void => write([entry, ...read().filter(({ id }) => id !== entry.id)]),
-    /** Adds entries among the others, by time. */
-    addAll(added: readonly GalleryEntry[]): void {
-      const all = new Map([...read(), ...added].map((entry) => [entry.id, entry]));
-      write([...all.values()].toSorted((one, other) => other.createdAtMs - one.createdAtMs));
+    /** Adds entries among the others, by time: the newest, as many as fit. Evicts none. Returns the number added. */
+    addAll(added: readonly GalleryEntry[]): number {
+      const entries = read();
+      const known = new Set(entries.map(({ id }) => id));
+      const others = byTime(added.filter(({ id }) => !known.has(id))).slice(0, maxEntries - entries.length);
+      write(byTime([...entries, ...others]));
+      return others.length;
     },
     remove: (id: string): void => write(read().filter((entry) => entry.id !== id)),
   };
+}
+
+/** Returns the entries, the newest first. */
+function byTime(entries: readonly GalleryEntry[]): GalleryEntry[] {
+  return entries.toSorted((one, other) => other.createdAtMs - one.createdAtMs);
 }
 
 function isEntry(value: unknown): value is GalleryEntry {

@@ -43,9 +43,13 @@ export class TrackedRequest {
     return this.#state;
   }
 
-  /** Continues to follow the request, unless it is being followed already or is complete. */
+  /** Continues to follow the request, unless it is being followed already or is complete. Clears its problem then. */
   resume(): void {
-    if (this.#following !== undefined || isComplete(this.#state)) return;
+    if (this.#following !== undefined) return;
+    if (isComplete(this.#state)) {
+      if (this.#state.problem !== undefined) this.#change({ ...this.#state, problem: undefined });
+      return;
+    }
     const stop = (this.#following = new AbortController());
     this.#follow(stop.signal)
       .catch((error: unknown) => {

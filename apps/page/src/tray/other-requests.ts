@@ -19,14 +19,10 @@ export async function findOtherRequests(
   const entries: GalleryEntry[] = [];
   for (const id of found) {
     const view = await client.get(id);
-    if (view.images === undefined) continue;
-    const { parameters } = view;
-    // Servers may store no prompts.
-    const texts = {
-      prompt: parameters.prompt ?? 'Prompt not stored',
-      negative_prompt: parameters.negative_prompt ?? undefined,
-    };
-    const request = { ...parameters, ...texts } as ImageRequest;
+    // Without its prompt, which servers may not store, a request cannot be shown or varied.
+    if (view.images === undefined || typeof view.parameters.prompt !== 'string') continue;
+    const fields = Object.entries(view.parameters).filter(([, value]) => value !== null);
+    const request = Object.fromEntries(fields) as unknown as ImageRequest;
     entries.push({ id, createdAtMs: Date.parse(view.created_at), request });
   }
   return entries;

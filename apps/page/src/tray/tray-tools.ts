@@ -17,9 +17,10 @@ export function startTrayTools(gallery: Gallery, session: Session, storage: Page
     hint.textContent = 'Loading…';
     try {
       const entries = await findOtherRequests(session, (id) => gallery.has(id));
-      gallery.addAll(entries);
-      const words = entries.length === 1 ? '1 request was added.' : `${entries.length} requests were added.`;
-      hint.textContent = entries.length === 0 ? 'There are no others.' : words;
+      const count = gallery.addAll(entries);
+      const words = count === 1 ? '1 request was added.' : `${count} requests were added.`;
+      const rest = count < entries.length ? ` ${entries.length - count} more do not fit: remove some of yours.` : '';
+      hint.textContent = entries.length === 0 ? 'There are no others.' : words + rest;
     } catch (error) {
       hint.textContent = errorWords(error);
     }

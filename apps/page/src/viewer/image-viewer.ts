@@ -5,7 +5,6 @@ import { fileName } from '../image/file-name.ts';
 import type { RequestInputs } from '../requests/request-inputs.ts';
 import { errorWords } from '../server/error-words.ts';
 import type { Session } from '../server/session.ts';
-import { announce } from '../shell/announce.ts';
 import { copyLine } from '../shell/copy-line.ts';
 import { findElement, partOf } from '../shell/find-element.ts';
 import { detailsOf, upscaleOf, type ViewedImage } from '../requests/viewed-image.ts';
@@ -39,6 +38,7 @@ export class ImageViewer {
   #shown: ViewedImage | undefined;
   #url = '';
   #description: AbortController | undefined;
+  #isRunning = false;
 
   constructor(options: ImageViewerOptions) {
     this.#options = options;
@@ -158,21 +158,27 @@ export class ImageViewer {
       const image = images.find((each) => each.index === index);
       if (image === undefined) this.#showProblem('The server has deleted this image.');
       else if (await copyLine(new URL(image.url.replace(/^.*?\/v1\//, 'v1/'), baseUrl).href))
-        announce('The link is in the clipboard.');
+        partOf(this.#dialog, 'description', HTMLElement).textContent = 'The link is in the clipboard.';
     } catch (error) {
       this.#showProblem(errorWords(error));
     }
   }
 
   async #run(act: ViewerAction): Promise<void> {
-    if (this.#shown === undefined) return;
+    const image = this.#shown;
+    if (image === undefined || this.#isRunning) return;
+    this.#isRunning = true;
     this.#showProblem('');
     try {
-      const moveFocus = await act(this.#shown);
+      const moveFocus = await act(image);
+      // Another image may be shown by now.
+      if (this.#shown !== image) return;
       this.#dialog.close();
       moveFocus();
     } catch (error) {
-      this.#showProblem(errorWords(error));
+      if (this.#shown === image) this.#showProblem(errorWords(error));
+    } finally {
+      this.#isRunning = false;
     }
   }
 
