@@ -1,6 +1,5 @@
 /** The messages that docs/troubleshooting.md quotes: each one is in the source, or is produced here. */
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '@darkroom/config';
 import { expect, it } from 'vitest';
@@ -16,12 +15,15 @@ function quotedMessages(): string[] {
   return cells.flatMap((cell) => [...cell.matchAll(/`(?<code>[^`]* [^`]*)`/g)].map(({ groups }) => groups!['code']!));
 }
 
-const pathsOfSource = ['apps', 'libs', 'tools/start'];
-const isSource = (file: string): boolean => /\.(?:ts|mjs|lua|py)$/.test(file) && !file.includes('.test.');
+const foldersOfSource = ['apps', 'libs', 'tools/start'];
+const isSource = (file: string): boolean =>
+  /\.(?:ts|mjs|lua|py)$/.test(file) && !/\.test\.|(?:^|\/)(?:node_modules|dist)\//.test(file);
 
 function readSources(): string[] {
-  const files = execFileSync('git', ['ls-files', ...pathsOfSource], { cwd: root, encoding: 'utf8' }).split('\n');
-  return files.filter(isSource).map((file) => readFileSync(join(root, file), 'utf8'));
+  return foldersOfSource.flatMap((folder) => {
+    const files = readdirSync(join(root, folder), { encoding: 'utf8', recursive: true }).filter(isSource);
+    return files.map((file) => readFileSync(join(root, folder, file), 'utf8'));
+  });
 }
 
 /** Matches a message with anything in place of each `…`. */

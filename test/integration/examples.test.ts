@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 /** The names that the examples of a package import from it. */
 const imports = {
   client: 'ClientError, createClient, drawIdempotencyKey, isEnded, readMetadata, type SystemStatus, textAfter',
-  kinds: 'createKinds, imageKind, type Kind, requestFields, resolveBody, text, textField, tileGrid',
+  kinds: 'createKinds, imageKind, type Kind, parsePromptWeights, requestFields, resolveBody, text, textField, tileGrid',
   executor:
     'type CreateImageExecutor, type CreateJudge, type CreateTextExecutor, type EngineKind, EngineKinds, type Executor, ModuleExecutor',
 };

@@ -278,7 +278,7 @@ it('forgets a model without workers and deletes its keys, but keeps the results 
   await createForgettingJanitor(store, { modelShards: 3 }).rebalanceOnce('tiny', ['tiny', 'tiny~1']);
   const rest = (await allKeys(store)).map((key) => key.replace(`${store.prefix}:v3:{tiny}:`, '')).toSorted();
   expect(rest.filter((key) => !/^minute:\d+$/.test(key))).toEqual(
-    ['bytes:', `events:${id}`, 'forgotten', `input:${id}`, `request:${id}`].toSorted(),
+    ['bytes:', `events:${id}`, 'expiring:', 'forgotten', `input:${id}`, 'listed:', `request:${id}`].toSorted(),
   );
   expect(await readRequest(store, id)).toMatchObject({ status: 'found', request: { state: 'failed' } });
   expect(await retryRequest(store, id)).toEqual({ status: 'forgotten', model: 'tiny' });

@@ -124,7 +124,15 @@ describe('GET /v1/predict', () => {
   it('gives pages of limit requests, and filters them by status, model and time', async () => {
     const test = await openTestApi();
     const ids: string[] = [];
-    for (let index = 0; index < 5; index++) ids.push(await test.submit());
+    const times = new Map<string, string>();
+    for (let index = 0; index < 5; index++) {
+      const id = await test.submit();
+      const view = await (await test.api.request(`/v1/predict/${id}`)).json();
+      times.set(id, (view as { created_at: string }).created_at);
+      ids.push(id);
+    }
+    // Requests of one millisecond are in the order of their ids.
+    ids.sort((one, other) => (`${times.get(one)}${one}` < `${times.get(other)}${other}` ? -1 : 1));
     await test.api.request(`/v1/predict/${ids[2]}`, { method: 'DELETE' });
     const first = await list(test, '?limit=3');
     const second = await list(test, `?limit=3&cursor=${first.next_cursor}`);
