@@ -5,6 +5,7 @@ import { fileName } from '../image/file-name.ts';
 import type { RequestInputs } from '../requests/request-inputs.ts';
 import { errorWords } from '../server/error-words.ts';
 import type { Session } from '../server/session.ts';
+import { showBanner } from '../shell/announce.ts';
 import { copyLine } from '../shell/copy-line.ts';
 import { findElement, partOf } from '../shell/find-element.ts';
 import { detailsOf, upscaleOf, type ViewedImage } from '../requests/viewed-image.ts';
@@ -176,7 +177,8 @@ export class ImageViewer {
       this.#dialog.close();
       moveFocus();
     } catch (error) {
-      if (this.#shown === image) this.#showProblem(errorWords(error));
+      if (this.#shown === undefined) showBanner('problem', errorWords(error));
+      else this.#showProblem(errorWords(error));
     } finally {
       this.#isRunning = false;
     }

@@ -15,7 +15,10 @@ if isPin == (fields.pinned == '1') then return { 'done', fields.expiresAtMs } en
 local field = bytesField(fields)
 local ttlMs = math.max(fields.resultTtlMs, isPin and pinnedTtlMs or 0)
 fields.pinned = isPin and '1' or false
-fields.expiresAtMs = math.max(fields.endedAtMs + ttlMs, timeMs() + minTtlMs)
+-- Neither pins in turns nor a late unpin make it stay longer than one pin.
+local expiresAtMs = fields.endedAtMs + ttlMs
+if isPin then fields.expiresAtMs = math.max(expiresAtMs, fields.expiresAtMs)
+else fields.expiresAtMs = math.min(math.max(expiresAtMs, timeMs() + minTtlMs), fields.expiresAtMs) end
 redis.call('HSET', request, 'expiresAtMs', fields.expiresAtMs)
 if isPin then redis.call('HSET', request, 'pinned', '1') else redis.call('HDEL', request, 'pinned') end
 local keys = { request, key('input', id), key('inputs', id), key('events', id) }

@@ -90,6 +90,17 @@ describe('a pinned request', () => {
     expect([result.status, ttlMs > 0, ttlMs <= 60_000]).toEqual(['done', true, true]);
   });
 
+  it('stays no longer than 30 days after its end if it is unpinned and pinned in turns', async () => {
+    const id = await succeed();
+    await pin(id);
+    const request = store.keysOf('tiny').request(id);
+    // Its 30 days end in 20 s.
+    for (const field of ['endedAtMs', 'expiresAtMs']) await store.redis.hincrby(request, field, 20_000 - thirtyDaysMs);
+    const expiresAtMs = Number(await store.redis.hget(request, 'expiresAtMs'));
+    for (const isPinned of [false, true, false, true])
+      expect(await pin(id, isPinned)).toEqual({ status: 'done', expiresAtMs });
+  });
+
   it('remains listed and counted when later requests of its owner expire', async () => {
     const id = await succeed();
     const pinnedBytes = Number((await bytesOf())['total']);
